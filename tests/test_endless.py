@@ -41,7 +41,7 @@ PARAMETERS = {
     "sigma_kernel.scanning: self.words[name]",
 }
 MARKS = {  # values of what patterns are made with: marks of columns and fractions that a user chooses, and words
-    "mark": ",", "point": r"\.", "made": "Arrays", "long": "validation",
+    "mark": ",", "point": r"\.", "class_name": "Arrays", "long": "validation",
 }  # fmt: skip
 LONG = 3000
 BUDGET = 8  # words that are searched, per letter of a text

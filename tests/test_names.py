@@ -49,21 +49,9 @@ VAGUE_LEFT: dict[str, int] = {
     "sigma_backend_numba": 124,
     "sigma_backend_numpy": 9,
     "sigma_backend_torch": 28,
-    "sigma_bench": 54,
-    "sigma_data": 83,
-    "sigma_export_onnx": 17,
-    "sigma_hooks": 19,
     "sigma_initialisers": 4,
     "sigma_layers": 31,
-    "sigma_monitor_console": 11,
-    "sigma_monitor_control": 120,
-    "sigma_monitor_tensorboard": 12,
-    "sigma_monitor_web": 28,
-    "sigma_operator_local": 3,
     "sigma_optimisers": 14,
-    "sigma_plot": 12,
-    "sigma_sklearn": 9,
-    "sigma_testing": 143,
 }
 
 

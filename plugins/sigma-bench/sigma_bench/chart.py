@@ -33,5 +33,5 @@ def draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 def _bars(axes: Any, measured: Sequence[Mapping[str, Any]], name: str, place: int, count: int) -> None:
     width = 0.8 / count
     places = [i + (place - (count - 1) / 2) * width for i in range(len(measured))]
-    spreads = [one["spread_s"] / 2 for one in measured]
-    axes.bar(places, [one["median_s"] for one in measured], width, yerr=spreads, label=name, capsize=2)
+    spreads = [contestant["spread_s"] / 2 for contestant in measured]
+    axes.bar(places, [contestant["median_s"] for contestant in measured], width, yerr=spreads, label=name, capsize=2)

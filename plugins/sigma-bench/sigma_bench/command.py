@@ -110,8 +110,8 @@ def _nets(
 def _backend_name(wanted: Document) -> str:
     """Return the name of the backend that a configuration has, or that is used if it has none."""
     tables = [wanted.values.get(name, {}) for name in ("trainer", "run")]
-    found = next((table["backend"] for table in tables if "backend" in table), None) or catalogue().default_backend()
-    return str(found["type"] if isinstance(found, dict) else found).rpartition(":")[2]
+    backend = next((table["backend"] for table in tables if "backend" in table), None) or catalogue().default_backend()
+    return str(backend["type"] if isinstance(backend, dict) else backend).rpartition(":")[2]
 
 
 def _check_file(option: str, path: Path | None) -> None:

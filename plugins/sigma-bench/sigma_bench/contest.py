@@ -133,12 +133,12 @@ def agree(backends: Sequence[Callable[[], Contestant]], peers: Sequence[Callable
 
 def compare(backend: tuple[str, np.ndarray], peer: tuple[str, np.ndarray], tolerance: float) -> None:
     """Raise SigmaTrainingError with the first iteration whose losses differ."""
-    (ours, expected), (theirs, found) = backend, peer
-    apart = ~np.isclose(found, expected, rtol=tolerance, atol=tolerance)
+    (ours, expected), (theirs, losses) = backend, peer
+    apart = ~np.isclose(losses, expected, rtol=tolerance, atol=tolerance)
     if apart.any():
         i = int(apart.argmax())
         raise SigmaTrainingError(
-            f"peer {theirs!r}: its loss at iteration {i + 1} is {found[i]:.9g}, that of {ours!r} is "
+            f"peer {theirs!r}: its loss at iteration {i + 1} is {losses[i]:.9g}, that of {ours!r} is "
             f"{expected[i]:.9g}. They do not compute the same, so no time is reported: one of them is wrong."
         )
 
@@ -162,15 +162,18 @@ def measure(
     ``begun`` are the seconds of those, by name, that have run their first iterations already.
     """
     every = [*backends, *peers]
-    first = [begun[one.name] if one.name in begun else one.seconds(one.unit) for one in every]
+    first = [
+        begun[contestant.name] if contestant.name in begun else contestant.seconds(contestant.unit)
+        for contestant in every
+    ]
     for ours, theirs in product(backends, compared):
         compare((ours.name, ours.losses[:1]), (theirs.name, theirs.losses[:1]), NARROW)
     lengths = [length(contestant, terms.per_epoch, terms.least) for contestant in every]
     times = alternate(every, lengths, terms.rounds)
     rows = terms.rows / terms.per_epoch
     return [
-        Result(one.name, took, began, one.peak_bytes, rows, one.unit, one.started_s)
-        for one, took, began in zip(every, times, first, strict=True)
+        Result(contestant.name, took, began, contestant.peak_bytes, rows, contestant.unit, contestant.started_s)
+        for contestant, took, began in zip(every, times, first, strict=True)
     ]
 
 
@@ -194,6 +197,6 @@ def alternate(contestants: Sequence[Contestant], lengths: Sequence[int], rounds:
     """Return the seconds per iteration of every contestant in every round; each round measures all of them."""
     times: list[list[float]] = [[] for _ in contestants]
     for _ in range(rounds):
-        for contestant, n, found in zip(contestants, lengths, times, strict=True):
-            found.append(contestant.seconds(n) / n)
+        for contestant, n, seconds in zip(contestants, lengths, times, strict=True):
+            seconds.append(contestant.seconds(n) / n)
     return times

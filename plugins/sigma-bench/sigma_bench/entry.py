@@ -62,7 +62,7 @@ class Entry:
             theirs = [stack.enter_context(closing(self._begin_peer(work, name))) for name in self.peers] if work else []
             rows, iterations = ours[0].process.ask("epoch")
             terms = Terms(rows, iterations, self.rounds, self.least)
-            results = measure(ours, theirs, terms, [one for one in theirs if _comparable(work, one.name)], begun)
+            results = measure(ours, theirs, terms, [peer for peer in theirs if _comparable(work, peer.name)], begun)
         return Measured(recipe, results[: len(ours)], distinguish_peers(results[: len(ours)], results[len(ours) :]))
 
     def _able(
@@ -77,12 +77,12 @@ class Entry:
         for name in self.backends:
             with ExitStack() as own:
                 try:
-                    one = own.enter_context(closing(self._begin_backend(wanted, name)))
-                    begun[one.name] = one.seconds(one.unit)
+                    contestant = own.enter_context(closing(self._begin_backend(wanted, name)))
+                    begun[contestant.name] = contestant.seconds(contestant.unit)
                 except SigmaError as error:
                     errors[name] = error
                     continue
-                able.append(one)
+                able.append(contestant)
                 stack.push(own.pop_all())
         if not able and len({*map(str, errors.values())}) == 1:
             raise next(iter(errors.values()))
@@ -90,8 +90,8 @@ class Entry:
             tell(f"{name}: left out: {str(why).splitlines()[0]}")
         if not able:
             raise SigmaConfigError("bench: no installed backend trains this network. Run `sigma check` on it.")
-        for one in able[1:]:
-            check_first_losses(able[0].name, one.name, able[0].losses[0], one.losses[0])
+        for contestant in able[1:]:
+            check_first_losses(able[0].name, contestant.name, able[0].losses[0], contestant.losses[0])
         return able
 
     def _check_losses(self, wanted: Document) -> str:
@@ -127,5 +127,5 @@ def _comparable(work: Workload | None, name: str) -> bool:
 
 def distinguish_peers(backends: Sequence[Result], peers: Sequence[Result]) -> list[Result]:
     """Return the peers, those with the name of a backend named as what they are: loops by hand."""
-    taken = {one.name for one in backends}
-    return [evolve(one, name=f"{one.name} by hand") if one.name in taken else one for one in peers]
+    taken = {backend.name for backend in backends}
+    return [evolve(peer, name=f"{peer.name} by hand") if peer.name in taken else peer for peer in peers]

@@ -15,13 +15,13 @@ def names(listed: str) -> list[str]:
 
 def named_backends(listed: str) -> list[str]:
     """Return the names in a comma-separated list; raises a SigmaError for a backend that cannot be used here."""
-    found = names(listed)
-    for name in found:
+    backends = names(listed)
+    for name in backends:
         catalogue().resolve("backend", name)  # raises for an unknown one
         if reason := unusable(name):
             said = reason.removeprefix(f"backend {name!r}: ")
             raise SigmaConfigError(f"--backends: {name} cannot be used here: {said}")
-    return found
+    return backends
 
 
 def installed_backends(tell: Callable[[str], None]) -> list[str]:
@@ -30,20 +30,20 @@ def installed_backends(tell: Callable[[str], None]) -> list[str]:
     Those with a negative preference are used by name only.  A backend that cannot be made here is told with its reason.
     Raises SigmaConfigError if none is left.
     """
-    known = catalogue()
-    offered = [one.name for one in known.components("backend")]
-    found = []
-    for one in sorted(known.components("backend"), key=lambda one: (-one.preference, one.full_name)):
-        if one.preference < 0:
+    registry = catalogue()
+    offered = [record.name for record in registry.components("backend")]
+    backends = []
+    for record in sorted(registry.components("backend"), key=lambda record: (-record.preference, record.full_name)):
+        if record.preference < 0:
             continue
-        name = one.name if offered.count(one.name) == 1 else one.full_name
+        name = record.name if offered.count(record.name) == 1 else record.full_name
         if reason := unusable(name):
             tell(f"{name}: left out: {reason}")
         else:
-            found.append(name)
-    if not found:
+            backends.append(name)
+    if not backends:
         raise SigmaConfigError("no installed backend can be used here. Install one: `sigma plugins` lists the rooms.")
-    return found
+    return backends
 
 
 def unusable(name: str) -> str:

@@ -20,8 +20,8 @@ def peak_bytes(status: Path = Path("/proc/self/status")) -> int:
     On Linux, ``ru_maxrss`` is inherited from the parent process, so the process's own count is read instead.
     """
     if status.exists():
-        found = re.search(r"^VmHWM:\s*+(\d++) kB$", status.read_text(), re.MULTILINE)
-        return int(found[1]) * 1024 if found else 0
+        match = re.search(r"^VmHWM:\s*+(\d++) kB$", status.read_text(), re.MULTILINE)
+        return int(match[1]) * 1024 if match else 0
     if sys.platform == "win32":
         return 0
     resource = import_module("resource")

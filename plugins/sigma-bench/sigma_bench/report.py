@@ -44,8 +44,8 @@ def to_document(every: Sequence[Measured], on: Mapping[str, Any]) -> dict[str, A
     """Return the complete document for a file, with the time of each round."""
     results = [to_entry(measured) for measured in every]
     for measured, result in zip(every, results, strict=True):
-        for one, into in zip((*measured.backends, *measured.peers), result["contestants"], strict=True):
-            into |= {name: getattr(one, name) for name in KEPT} | {"rounds_s": list(one.seconds)}
+        for contestant, into in zip((*measured.backends, *measured.peers), result["contestants"], strict=True):
+            into |= {name: getattr(contestant, name) for name in KEPT} | {"rounds_s": list(contestant.seconds)}
     return {"format": 1, "machine": on, "results": results}
 
 
@@ -63,7 +63,7 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "numpy": np.__version__,
-        **{library: found for library in LIBRARIES if (found := _version(library))},
+        **{library: release for library in LIBRARIES if (release := _version(library))},
     }
 
 
@@ -75,9 +75,9 @@ def _version(library: str) -> str:
 
 
 def _processor() -> str:
-    told = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*+: (.++)$", told.read_text(), re.MULTILINE) if told.exists() else None
-    return found[1] if found else platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    match = re.search(r"^model name\s*+: (.++)$", cpuinfo.read_text(), re.MULTILINE) if cpuinfo.exists() else None
+    return match[1] if match else platform.processor() or platform.machine()
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------
@@ -95,19 +95,19 @@ def summary(every: Sequence[Measured]) -> Iterator[str]:
     names = [result.name for result in (*first.backends, *first.peers)]
     pairs = [f"{theirs.name}/{ours.name}" for ours in first.backends for theirs in first.peers]
     rows = [("", *names, *pairs)]
-    for one in every:
-        found = [f"{ratio:.2f}" for others in ratios(one.backends, one.peers).values() for ratio in others.values()]
-        rows.append((one.recipe, *(time(result.median_s) for result in (*one.backends, *one.peers)), *found))
+    for run in every:
+        texts = [f"{ratio:.2f}" for others in ratios(run.backends, run.peers).values() for ratio in others.values()]
+        rows.append((run.recipe, *(time(result.median_s) for result in (*run.backends, *run.peers)), *texts))
     yield from table(rows)
 
 
 def growth(every: Sequence[Measured], works: Sequence[float]) -> Iterator[str]:
     """Yield the lines of a scaling table: growth of an iteration's work, and of its time."""
     rows, first = [("grows by", "work", *(result.name for result in (*every[0].backends, *every[0].peers)))], every[0]
-    for one, work in zip(every, works, strict=True):
-        first = one if one.recipe.endswith(" x 1") else first
-        pairs = zip((*one.backends, *one.peers), (*first.backends, *first.peers), strict=True)
-        rows.append((one.recipe, f"{work:.2f}", *(f"{now.median_s / then.median_s:.2f}" for now, then in pairs)))
+    for run, work in zip(every, works, strict=True):
+        first = run if run.recipe.endswith(" x 1") else first
+        pairs = zip((*run.backends, *run.peers), (*first.backends, *first.peers), strict=True)
+        rows.append((run.recipe, f"{work:.2f}", *(f"{now.median_s / then.median_s:.2f}" for now, then in pairs)))
     yield from table(rows)
 
 

@@ -248,10 +248,10 @@ def _encoder(model: Model, placed: Placed, shape: Shape) -> Made:
     if layer.mask is not None or layer.dropout or layer.key_value_heads is not None or layer.rotary is not None:
         raise cannot(placed.name, "masks, dropout, grouped heads and rotary positions")
     how = {name: getattr(layer, name) for name in ("heads", "causal", "norm", "epsilon")}
-    made = _function(placed.name, layer.activation)
-    if not made:
+    activation = _function(placed.name, layer.activation)
+    if not activation:
         raise cannot(placed.name, "a hidden layer without an activation")
-    return [("encoder", {**how, "activation": made[0][1]["name"]})]
+    return [("encoder", {**how, "activation": activation[0][1]["name"]})]
 
 
 def _recurrent(model: Model, placed: Placed, shape: Shape) -> Made:

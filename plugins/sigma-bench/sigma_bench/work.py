@@ -106,6 +106,6 @@ class Workload:
 
     def batches(self) -> Iterator[np.ndarray]:
         """Yield the rows of minibatches, endlessly."""
-        known = [rows for epoch in self.epochs() for rows in epoch]
+        batches = [rows for epoch in self.epochs() for rows in epoch]
         for i in count():
-            yield known[i % len(known)]
+            yield batches[i % len(batches)]

@@ -43,8 +43,8 @@ def _answer(held: list[Any], name: str, arguments: Any) -> tuple[bool, Any]:
         if held:
             member = getattr(held[0], name)
             return True, member(*arguments) if callable(member) else member
-        module, _, made = name.partition(":")
-        held.append(getattr(import_module(module), made)(*arguments))
+        module, _, attribute = name.partition(":")
+        held.append(getattr(import_module(module), attribute)(*arguments))
         forget()
         return True, None
     except SigmaError as error:

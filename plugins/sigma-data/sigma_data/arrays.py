@@ -34,13 +34,13 @@ class Arrays(Dataset):
 
     def __init__(self, **sections: npt.ArrayLike | Labels | Framed | Titled | NamedTargets) -> None:
         given = {name: x.values if isinstance(x, NamedTargets) else x for name, x in sections.items()}
-        known = [name for values in given.values() for name in frame_columns(values)]
-        found = {name: _section(name, values, known) for name, values in given.items()}
+        columns = [name for values in given.values() for name in frame_columns(values)]
+        parts = {name: _section(name, values, columns) for name, values in given.items()}
         self._named = {name: NamedTargets.from_values(values) for name, values in sections.items() if name != "inputs"}
-        self._labels = {name: values for name, values in found.items() if isinstance(values, Labels)}
-        self._framed = {name: values for name, values in found.items() if isinstance(values, Framed)}
-        self._titled = {name: values for name, values in found.items() if isinstance(values, Titled)}
-        self.arrays = {name: v if isinstance(v, np.ndarray) else v.array for name, v in found.items()}
+        self._labels = {name: values for name, values in parts.items() if isinstance(values, Labels)}
+        self._framed = {name: values for name, values in parts.items() if isinstance(values, Framed)}
+        self._titled = {name: values for name, values in parts.items() if isinstance(values, Titled)}
+        self.arrays = {name: v if isinstance(v, np.ndarray) else v.array for name, v in parts.items()}
         self._rows = equal_length(self.arrays, "data")
 
     @property
@@ -76,10 +76,10 @@ class Arrays(Dataset):
     def align(self, training: Dataset) -> Arrays:
         """Return a copy with the named columns in the order of the training split, and with its categories."""
         tables = getattr(training, "tables", {})
-        found = {
+        parts = {
             name: x.align(tables.get(name), training.column_names(name)) for name, x in self._column_sections.items()
         }
-        return self._but({name: one for name, one in found.items() if one is not self._column_sections[name]})
+        return self._but({name: part for name, part in parts.items() if part is not self._column_sections[name]})
 
     @property
     def _column_sections(self) -> dict[str, Framed | Titled]:
@@ -88,19 +88,19 @@ class Arrays(Dataset):
 
     def _but(self, changed: Mapping[str, Any]) -> Arrays:
         held = {**self.arrays, **self._labels, **self._framed, **self._titled, **changed}
-        kept = {name: evolve(one, values=held[name]) for name, one in self._named.items()}
+        kept = {name: evolve(target, values=held[name]) for name, target in self._named.items()}
         return Arrays(**{**held, **kept}) if changed else self
 
     @property
     def tables(self) -> dict[str, Table]:
         """Return what extracts the sections that were frames, or tables in files."""
-        return {name: one.table for name, one in self._column_sections.items() if one.table is not None}
+        return {name: section.table for name, section in self._column_sections.items() if section.table is not None}
 
     @property
     def learned(self) -> dict[str, Any]:
         """Return the columns of frames, in plain values, to predict from frames with, and the names of targets."""
         frames = {name: table.to_plain() for name, table in self.tables.items()}
-        targets = {name: [*one.names] for name, one in self._named.items() if one.names}
+        targets = {name: [*target.names] for name, target in self._named.items() if target.names}
         return {name: held for name, held in (("frames", frames), ("targets", targets)) if held}
 
     def class_names(self, section: str) -> tuple[Label, ...]:
@@ -114,7 +114,7 @@ class Arrays(Dataset):
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> tuple[str, ...]:
         """Return what is odd about columns with names, and about classes that a split lacks."""
-        columns = tuple(text for one in self._column_sections.values() for text in one.findings)
+        columns = tuple(text for section in self._column_sections.values() for text in section.findings)
         return columns + classes_lacking({"training": self, **others}, classes)
 
     def column(self, section: str) -> np.ndarray | None:
@@ -131,8 +131,8 @@ def classes_lacking(splits: Mapping[str, Dataset], sections: Iterable[str]) -> t
 
 
 def _lacking(splits: Mapping[str, Dataset], section: str) -> tuple[str, ...]:
-    values = {name: one.column(section) for name, one in splits.items() if hasattr(one, "column")}
-    held = {name: one for name, one in values.items() if one is not None and one.ndim == 1 and one.dtype.kind in "iu"}
+    values = {name: dataset.column(section) for name, dataset in splits.items() if hasattr(dataset, "column")}
+    held = {name: x for name, x in values.items() if x is not None and x.ndim == 1 and x.dtype.kind in "iu"}
     return examine_classes(held, splits["training"].class_names(section)) if len(held) == len(splits) else ()
 
 
@@ -172,7 +172,7 @@ class Framed:
         values = self.array.reshape(len(self.array), -1)
         encoded = self.table.categories
         numbers = {name: values[:, i] for i, name in enumerate(self.table.names) if name not in encoded}
-        counts = {name: len(known) for name, known in encoded.items()}
+        counts = {name: len(names) for name, names in encoded.items()}
         return examine_columns(numbers, counts, len(values), self.remedy.format, self.in_time)
 
     def align(self, table: Table | None, names: Sequence[str]) -> Framed:
@@ -190,8 +190,8 @@ class Framed:
         only = [*columns.values()]
         if len(only) == 1 and name != "inputs" and (words := cells(only[0], name)).dtype.kind == "T":
             return words
-        found = table.encoding(columns, [n for n, column in columns.items() if is_categorical(column)])
-        return cls(columns, evolve(table, categories=found))
+        categories = table.encoding(columns, [n for n, column in columns.items() if is_categorical(column)])
+        return cls(columns, evolve(table, categories=categories))
 
 
 @frozen(eq=False)
@@ -219,10 +219,10 @@ class Titled:
         if not own or not wanted or own == wanted:
             return self
         places = {name: i for i, name in enumerate(own)}
-        found = self.array.reshape(len(self.array), -1)[:, [places.get(name, 0) for name in wanted]]
-        found[:, [name not in places for name in wanted]] = 0  # categories that no row has
+        values = self.array.reshape(len(self.array), -1)[:, [places.get(name, 0) for name in wanted]]
+        values[:, [name not in places for name in wanted]] = 0  # categories that no row has
         titles = table.titles if table else wanted
-        return evolve(self, array=found.reshape(len(found), *(shape or (-1,))), names=titles, table=table)
+        return evolve(self, array=values.reshape(len(values), *(shape or (-1,))), names=titles, table=table)
 
 
 @frozen(eq=False)
@@ -252,7 +252,7 @@ def _section(name: str, values: Any, known: Sequence[str]) -> np.ndarray | Label
     order = order_of(values)
     if is_frame(values):
         order = order_of(next(iter(columns_of(values).values()), None))
-        values = Framed.from_frame(name, values, [one for one in known if one not in frame_columns(values)])
+        values = Framed.from_frame(name, values, [column for column in known if column not in frame_columns(values)])
         if isinstance(values, Framed):
             return values
     array = _to_array(name, values)
@@ -324,8 +324,8 @@ def equal_length(arrays: Mapping[str, np.ndarray], where: str) -> int:
     if not lengths:
         raise SigmaDataError(f"{where}: there is no section. Name at least one, such as Arrays(inputs=...).")
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} {rows}" for name, rows in lengths.items())
-        raise SigmaDataError(f"{where}: the sections have different numbers of rows: {told}. Each row is one sample.")
+        counts = ", ".join(f"{name!r} {rows}" for name, rows in lengths.items())
+        raise SigmaDataError(f"{where}: the sections have different numbers of rows: {counts}. Each row is one sample.")
     if not (rows := next(iter(lengths.values()))):
         raise SigmaDataError(f"{where}: there is no row. Check the path and the filters.")
     return rows

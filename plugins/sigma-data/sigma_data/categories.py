@@ -28,15 +28,15 @@ def parse_categories(saved: Any, columns: int, size: int, where: str) -> dict[st
 
     Raises SigmaDataError unless they are those of this many ``columns``, each in order, in samples of ``size`` numbers.
     """
-    found = saved if isinstance(saved, Mapping) else {}
-    whole = len(found) == columns and all(map(_are_categories, found.values()))
-    width = size - sum(len(names) - 1 for names in found.values()) if whole else 0  # columns of a sample
-    if not whole or not all(re.fullmatch("0|[1-9][0-9]{0,8}", i) and int(i) < width for i in found):
+    by_column = saved if isinstance(saved, Mapping) else {}
+    whole = len(by_column) == columns and all(map(_are_categories, by_column.values()))
+    width = size - sum(len(names) - 1 for names in by_column.values()) if whole else 0  # columns of a sample
+    if not whole or not all(re.fullmatch("0|[1-9][0-9]{0,8}", i) and int(i) < width for i in by_column):
         raise SigmaDataError(
             f"{where}: the categories of its {columns} encoded columns are damaged in the checkpoint: it holds "
             f"{saved!r:.60}. Use another checkpoint, or train again."
         )
-    return {i: tuple(names) for i, names in found.items()}
+    return {i: tuple(names) for i, names in by_column.items()}
 
 
 def _are_categories(names: Any) -> bool:
@@ -65,6 +65,6 @@ def one_hot(words: np.ndarray, names: Sequence[str], place: Callable[[int], str]
             f"of the training data: {list_first(names)}. Correct it, or leave the row out."
         )
     codes = np.array([places.get(cell, -1) for cell in cells], np.intp)
-    found = np.equal(codes[:, None], np.arange(len(names))).astype(np.float64)
-    found[codes < 0] = np.nan
-    return found
+    matrix = np.equal(codes[:, None], np.arange(len(names))).astype(np.float64)
+    matrix[codes < 0] = np.nan
+    return matrix

@@ -36,13 +36,13 @@ def examine_columns(
     kinds |= {name: _kind_of_words(count, rows) for name, count in categories.items()}
     kinds |= {name: "unnamed" for name in kinds if UNNAMED.fullmatch(name)}
     odd = {name: kind for name, kind in kinds.items() if kind in SAID and len(kinds) > 1}
-    found = [
+    findings = [
         SAID[kind].format(repr(name)) + remedy(name) for name, kind in odd.items() if kind != "index" or not in_time
     ]
     if len(kinds) < WIDE and (same := [name for name, kind in kinds.items() if kind == "constant"]):
         several = "columns {} have" if len(same) > 1 else "column {} has"
-        found.append(f"{several.format(list_first(same))} one value in all rows, from which nothing can be learned.")
-    return tuple(found)
+        findings.append(f"{several.format(list_first(same))} one value in all rows, from which nothing can be learned.")
+    return tuple(findings)
 
 
 SAID = {
@@ -62,15 +62,15 @@ def _kind(name: str, values: np.ndarray) -> str:
     head = values[:HEAD][~np.isnan(values[:HEAD])]
     if not len(head) or (not (head == np.rint(head)).all() and (head != head[0]).any()):
         return ""
-    known = values[~np.isnan(values)]
-    if (known == known[0]).all():
-        return "constant" if len(known) > 1 else ""
-    if len(known) < ROWS or TIME.search(name) or not (known == np.rint(known)).all():
+    numbers = values[~np.isnan(values)]
+    if (numbers == numbers[0]).all():
+        return "constant" if len(numbers) > 1 else ""
+    if len(numbers) < ROWS or TIME.search(name) or not (numbers == np.rint(numbers)).all():
         return ""
-    if (np.diff(known) > 0).all():
+    if (np.diff(numbers) > 0).all():
         return "index"
-    dense = len(known) <= float(known.max()) - float(known.min()) + 1 < 2 * len(known)
-    distinct = (dense or IDENTIFIER.search(name)) and len(np.unique(known)) == len(known)
+    dense = len(numbers) <= float(numbers.max()) - float(numbers.min()) + 1 < 2 * len(numbers)
+    distinct = (dense or IDENTIFIER.search(name)) and len(np.unique(numbers)) == len(numbers)
     return "identifier" if distinct else ""
 
 
@@ -86,7 +86,7 @@ def examine_classes(splits: Mapping[str, np.ndarray], names: Sequence[Label]) ->
         return ()
     counts = {split: _count_values(values[values >= 0]) for split, values in splits.items()}
     total = sum(counts.values(), Counter[int]())
-    lacking = {split: sorted(total.keys() - one.keys()) for split, one in counts.items()}
+    lacking = {split: sorted(total.keys() - count.keys()) for split, count in counts.items()}
     return tuple(
         _lacking(split, [names[i] if i < len(names) else i for i in missing])
         + _remedy(counts[split].total(), total, [total[i] for i in missing], len(splits))
@@ -96,8 +96,8 @@ def examine_classes(splits: Mapping[str, np.ndarray], names: Sequence[Label]) ->
 
 
 def _count_values(values: np.ndarray) -> Counter[int]:
-    found, counts = np.unique(values, return_counts=True)
-    return Counter(dict(zip(found.tolist(), counts.tolist(), strict=True)))
+    distinct, counts = np.unique(values, return_counts=True)
+    return Counter(dict(zip(distinct.tolist(), counts.tolist(), strict=True)))
 
 
 def _lacking(split: str, labels: Sequence[Label]) -> str:

@@ -48,9 +48,9 @@ def named_columns(given: Any, there: Mapping[str, Any], where: str) -> tuple[str
     """
     if isinstance(given, str | Integral):
         return (_column_name(given, [*there], where),)
-    if not isinstance(given, Sequence) or not all(isinstance(one, str | Integral) for one in given):
+    if not isinstance(given, Sequence) or not all(isinstance(column, str | Integral) for column in given):
         raise SigmaConfigError(f"{where}: must be the name of a column, or several (got {given!r}).")
-    return tuple(_column_name(one, [*there], where) for one in given)
+    return tuple(_column_name(column, [*there], where) for column in given)
 
 
 def _column_name(column: str | Integral, names: Sequence[str], where: str) -> str:
@@ -69,7 +69,7 @@ def order_of(column: Any) -> list[Any]:
     if type(kind).__name__ == "Enum" or (getattr(kind, "ordered", False) and hasattr(kind, "categories")):
         return list(kind.categories)  # of polars, of pandas
     if getattr(kind, "ordered", False) and hasattr(kind, "index_type"):  # of pyarrow
-        return [*dict.fromkeys(x for one in getattr(column, "chunks", [column]) for x in one.dictionary.to_pylist())]
+        return [*dict.fromkeys(x for part in getattr(column, "chunks", [column]) for x in part.dictionary.to_pylist())]
     return []
 
 
@@ -107,16 +107,16 @@ def tight(array: np.ndarray) -> np.ndarray:
 def _of_objects(values: list[Any], where: str) -> np.ndarray:
     gaps = [is_missing(value) for value in values]
     kinds = [None if gap else _kind(value) for gap, value in zip(gaps, values, strict=True)]
-    found = {kind: kinds.index(kind) for kind in kinds if kind is not None}
-    if len(found) > 1:
-        (one, first), (other, second) = [*found.items()][:2]
+    places = {kind: kinds.index(kind) for kind in kinds if kind is not None}
+    if len(places) > 1:
+        (kind, first), (other, second) = [*places.items()][:2]
         shown = f"row {first} holds {_format_name(values[first])}, row {second} {_format_name(values[second])}"
-        raise SigmaDataError(f"{where}: mixes {one} and {other}: {shown}. Make them alike.")
-    if "words" in found:
+        raise SigmaDataError(f"{where}: mixes {kind} and {other}: {shown}. Make them alike.")
+    if "words" in places:
         return np.array(["" if gap else value for gap, value in zip(gaps, values, strict=True)], WORDS)
-    if found.keys() <= {"numbers"}:
+    if places.keys() <= {"numbers"}:
         return np.array([np.nan if gap else _float(values[i], f"{where}: row {i}") for i, gap in enumerate(gaps)])
-    ((kind, first),) = found.items()
+    ((kind, first),) = places.items()
     if True in gaps:
         raise SigmaDataError(f"{where}: row {gaps.index(True)} is missing. Fill it in, or leave it out.")
     raise SigmaDataError(f"{where}: row {first} holds a {kind}. Use numbers or words.")

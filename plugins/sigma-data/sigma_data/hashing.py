@@ -28,39 +28,39 @@ class Portion:
 
     def __iter__(self) -> Iterator[Block]:
         """Iterate over the rows of each block; raise SigmaConfigError if there are none."""
-        found = False
+        has_rows = False
         for block in self.stream.read_anew():
             at = places(block, self.seed)
             rows = (at >= self.begin) & (at < self.end)
             if rows.any():
-                found = True
+                has_rows = True
                 yield {name: values[rows] for name, values in block.items()}
-        _check_any(found, self.name, self.end - self.begin)
+        _check_any(has_rows, self.name, self.end - self.begin)
 
 
 def parts_of(stream: Stream, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
     """Return disjoint parts of a stream by name; each has its share of the rows approximately."""
     parts = {name: Portion(stream, seed, name, begin, end) for name, begin, end in _bounds(shares)}
-    made = {name: evolve(stream, source=part, of="batches", most=None) for name, part in parts.items()}
-    for part in made.values():
+    streams = {name: evolve(stream, source=part, of="batches", most=None) for name, part in parts.items()}
+    for part in streams.values():
         len(part)  # count its rows, which refuses a part without any before training
-    return dict(made)
+    return dict(streams)
 
 
 def kept_parts_of(rows: Dataset, shares: Mapping[str, float], seed: int) -> dict[str, Dataset]:
     """Return disjoint parts of kept rows, the same in any order of them: those of :func:`parts_of`."""
-    at, made = np.concatenate([places(rows.block(block), seed) for block in range(rows.blocks)]), dict[str, Dataset]()
+    at, parts = np.concatenate([places(rows.block(block), seed) for block in range(rows.blocks)]), dict[str, Dataset]()
     for name, begin, end in _bounds(shares):
         chosen = np.flatnonzero((at >= begin) & (at < end))
         _check_any(bool(len(chosen)), name, end - begin)
-        made[name] = Subset(rows, chosen)
-    return made
+        parts[name] = Subset(rows, chosen)
+    return parts
 
 
 def _bounds(shares: Mapping[str, float]) -> Iterator[tuple[str, float, float]]:
     """Return the names of the parts, each with the places where it begins and ends."""
     ends = [*accumulate(shares.values())]
-    return zip(shares, [0.0, *ends], [one if one < 1 - 1e-9 else 1.0 for one in ends], strict=False)
+    return zip(shares, [0.0, *ends], [end if end < 1 - 1e-9 else 1.0 for end in ends], strict=False)
 
 
 def _check_any(found: bool, name: str, share: float) -> None:
@@ -72,10 +72,10 @@ def places(block: Mapping[str, np.ndarray], seed: int) -> np.ndarray:
     """Return a number in [0, 1) for each row, from a digest of its section ``key``, or of all its sections."""
     sections = [block[KEY]] if KEY in block else [block[name] for name in sorted(block)]
     texts = len(sections) == 1 and sections[0].dtype.kind not in "biuf"  # keys
-    rows = [str(one).encode() for one in sections[0]] if texts else np.concatenate([*map(_bytes, sections)], axis=1)
+    rows = [str(text).encode() for text in sections[0]] if texts else np.concatenate([*map(_bytes, sections)], axis=1)
     key = seed.to_bytes(8, "little")
-    found = b"".join(blake2b(row, digest_size=8, key=key).digest() for row in rows)
-    return (np.frombuffer(found, "<u8") >> np.uint64(11)) * 2.0**-53
+    digests = b"".join(blake2b(row, digest_size=8, key=key).digest() for row in rows)
+    return (np.frombuffer(digests, "<u8") >> np.uint64(11)) * 2.0**-53
 
 
 def _bytes(values: np.ndarray) -> np.ndarray:

@@ -54,15 +54,15 @@ class Labels:
     @classmethod
     def from_codes(cls, codes: Codes, numbers: bool = False) -> Labels:
         """Return labels that are settled as classes; with ``numbers``, their indices may also be used as numbers."""
-        found, names = codes.indices_and_names
-        return cls(codes, found if numbers else None, found, names)
+        positions, names = codes.indices_and_names
+        return cls(codes, positions if numbers else None, positions, names)
 
     @property
     def array(self) -> np.ndarray:
         """Return the class indices if they are settled, else the numbers."""
-        found = self.numbers if self.indices is None else self.indices
-        assert found is not None
-        return found
+        array = self.numbers if self.indices is None else self.indices
+        assert array is not None
+        return array
 
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Labels:
         """Return the labels with their classes settled, or as numbers if ``classes`` is None.
@@ -79,7 +79,7 @@ class Labels:
                 )
             check_exact(self.codes.values, self.codes.where, self.codes.row, "Give such numbers as floats.")
             return evolve(self, indices=None, names=())
-        found, own = self.codes.indices_and_names
+        positions, own = self.codes.indices_and_names
         order = tuple(names) or _fitting(section, own, classes)
         places = {name: i for i, name in enumerate(order)}
         if unknown := next((name for name in own if name not in places), None):
@@ -87,7 +87,7 @@ class Labels:
                 f"data: section {section!r} holds the class {unknown!r}, which the training split does not have: "
                 f"{list_first(order)}. Correct it, or cut both from one data set."
             )
-        return evolve(self, indices=np.array([places[name] for name in own], np.int32)[found], names=order)
+        return evolve(self, indices=np.array([places[name] for name in own], np.int32)[positions], names=order)
 
 
 def as_words(array: np.ndarray) -> np.ndarray | None:
@@ -130,9 +130,9 @@ def indices(
         raise SigmaDataError(f"{where}: classes have shape {values.shape[1:]} per row. There must be one value.")
     names = _words(values, where, row) if values.dtype.kind in "TUS" else _to_whole_labels(values, where, row)
     there = {*names}
-    found = tuple(one for one in order if one in there) if there <= {*order} else in_order(names)
-    places = {name: i for i, name in enumerate(found)}
-    return np.array([places[name] for name in names], np.int32), found
+    classes = tuple(label for label in order if label in there) if there <= {*order} else in_order(names)
+    places = {name: i for i, name in enumerate(classes)}
+    return np.array([places[name] for name in names], np.int32), classes
 
 
 def _words(values: np.ndarray, where: str, row: Row) -> list[Label]:
@@ -148,9 +148,9 @@ def check_blanks(words: np.ndarray, where: str, row: Row = "row {}".format) -> N
     first: dict[str, int] = {}
     for i, word in enumerate(words.tolist()):
         first.setdefault(word, i)
-    known: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for word in first:
-        if word.strip() and (other := known.setdefault(word.strip(), word)) != word:
+        if word.strip() and (other := spellings.setdefault(word.strip(), word)) != word:
             raise SigmaDataError(
                 f"{where}: {other!r} in {row(first[other])} and {word!r} in {row(first[word])} differ only by blanks. "
                 "Make them alike, in pandas by column.str.strip()."

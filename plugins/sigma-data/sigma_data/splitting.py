@@ -62,21 +62,21 @@ def _number_groups(groups: Sequence[Hashable], rows: int) -> np.ndarray:
     """Return the number of the group of each row; groups are numbered in the order of their first rows."""
     if len(groups) != rows:
         raise SigmaDataError(f"split: there are {len(groups)} groups for {rows} rows. Name the group of each row.")
-    known: dict[Hashable, int] = {}
-    return np.array([known.setdefault(group, len(known)) for group in groups])
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(group, len(numbers)) for group in groups])
 
 
 def _of_groups(classes: np.ndarray, units: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
     """Return the class of each group; SigmaDataError for the first group with rows of several."""
-    found = np.empty(int(units.max()) + 1, classes.dtype)
-    found[units] = classes
-    mixed = found[units] != classes
+    labels = np.empty(int(units.max()) + 1, classes.dtype)
+    labels[units] = classes
+    mixed = labels[units] != classes
     if mixed.any():
         raise SigmaDataError(
             f"split: group {groups[int(mixed.argmax())]!r} has rows of several classes, and cannot be stratified. "
             "Split by record."
         )
-    return found
+    return labels
 
 
 def _rows(part: np.ndarray, units: np.ndarray | None) -> np.ndarray:
@@ -135,10 +135,10 @@ def _divide_classes(classes: np.ndarray, shares: Mapping[str, float], seed: int)
     parts: dict[str, list[np.ndarray]] = {name: [] for name in shares}
     fractions = np.array([*shares.values(), max(0.0, 1.0 - sum(shares.values()))])
     owed, sizes = np.zeros(len(fractions)), Counter(classes[order].tolist())  # in the order of the draw
-    small = [one for one, size in sizes.items() if min(shares.values()) * size < 1 - ROUNDING]
+    small = [label for label, size in sizes.items() if min(shares.values()) * size < 1 - ROUNDING]
     extra = _extra(sizes.values(), shares)
-    for one in (*small, *sorted(sizes.keys() - {*small})):
-        members = order[classes[order] == one]
+    for label in (*small, *sorted(sizes.keys() - {*small})):
+        members = order[classes[order] == label]
         counts = allot(len(members), shares, owed + _bonus(len(members), fractions, extra))
         given = np.array(list(counts.values()))
         owed += len(members) * fractions - given

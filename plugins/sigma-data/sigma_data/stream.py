@@ -132,10 +132,10 @@ class Stream(Dataset):
             raise SigmaDataError(f"stream: more than {self.limit} bytes. Raise `limit`, or set keep='one'.")
 
     def _check_specs(self, block: Block, before: int) -> None:
-        found = specs(block)
-        self._specs = self._specs or found
-        if found != self._specs:
-            was, now = ([f"{name} {spec}" for name, spec in one.items()] for one in (self._specs, found))
+        block_specs = specs(block)
+        self._specs = self._specs or block_specs
+        if block_specs != self._specs:
+            was, now = ([f"{name} {spec}" for name, spec in table.items()] for table in (self._specs, block_specs))
             raise SigmaDataError(
                 f"stream: from row {before} on there is {', '.join(now)}; before, {', '.join(was)}. Make rows alike."
             )
@@ -145,16 +145,16 @@ class Stream(Dataset):
         if block < self._at[0] or self._at[0] < 0 or len(self._sizes) == 1:
             self._running, self._at = self.read_anew(), (-1, {})
         while self._at[0] < block:
-            found = next(self._running, {})
+            arrays = next(self._running, {})
             number = self._at[0] + 1
             ended = number + 1 < len(self._sizes) or not next(self._running, None)
-            if not found or len(next(iter(found.values()))) != self._sizes[number] or not ended:
+            if not arrays or len(next(iter(arrays.values()))) != self._sizes[number] or not ended:
                 self._at = (-1, {})
                 raise SigmaDataError(
                     "stream: the iterable does not yield as many rows as the first time. Use keep='blocks', or, if "
                     "rows with random changes are split, yield a section 'key' with the number of each."
                 )
-            self._at = (number, found)
+            self._at = (number, arrays)
         return self._at[1]
 
     def read_anew(self) -> Iterator[Block]:
@@ -222,8 +222,8 @@ class Stream(Dataset):
 def _stack_values(name: str, values: list[Any], before: int) -> np.ndarray:
     shapes = [np.shape(value) if value is not None else None for value in values]
     if (odd := next((i for i, shape in enumerate(shapes) if shape != shapes[0]), None)) is not None:
-        found = "is missing" if shapes[odd] is None else f"has shape {shapes[odd]}"
-        raise SigmaDataError(f"stream: sample {before + odd}: section {name!r} {found}; before, it had {shapes[0]}.")
+        fault = "is missing" if shapes[odd] is None else f"has shape {shapes[odd]}"
+        raise SigmaDataError(f"stream: sample {before + odd}: section {name!r} {fault}; before, it had {shapes[0]}.")
     return _array(name, [as_numpy(value) if hasattr(value, "shape") else value for value in values], before)
 
 

@@ -90,7 +90,7 @@ class Table(Extractor):
     @property
     def elements(self) -> tuple[str, ...]:
         """Return a name for each number of a sample, ``colour = red`` for a category."""
-        parts = [[f"{name} = {one}" for one in self.categories.get(name, ())] or [name] for name in self.columns]
+        parts = [[f"{name} = {label}" for label in self.categories.get(name, ())] or [name] for name in self.columns]
         return tuple(title for part in parts for title in part)
 
     @property
@@ -102,15 +102,15 @@ class Table(Extractor):
         """Raise SigmaDataError unless rows of this table can be put into the form of another, by name."""
         check_names(dict.fromkeys(self.columns), trained.columns, (), where, "Name those in `inputs`.")
         for name in self.columns:
-            own, known = self.categories.get(name, ()), trained.categories.get(name, ())
-            if bool(own) != bool(known):
+            own, names = self.categories.get(name, ()), trained.categories.get(name, ())
+            if bool(own) != bool(names):
                 here, then = ("categories", "numbers") if own else ("numbers", "categories")
                 remedy = "Take it out of `encode`" if own else "Name it in `encode`"
                 raise SigmaDataError(f"{where}: column {name!r} holds {here}; in the training, {then}. {remedy}.")
-            if new := [one for one in own if one not in known]:
+            if new := [category for category in own if category not in names]:
                 raise SigmaDataError(
-                    f"{where}: column {name!r}: {new[0]!r} is not one of the {len(known)} categories of the training "
-                    f"data: {list_first(known)}. Correct it, or leave such rows out."
+                    f"{where}: column {name!r}: {new[0]!r} is not one of the {len(names)} categories of the training "
+                    f"data: {list_first(names)}. Correct it, or leave such rows out."
                 )
         if self.scale != trained.scale:
             raise SigmaDataError(f"{where}: scale is {self.scale:g}; in the training, {trained.scale:g}. Set that.")

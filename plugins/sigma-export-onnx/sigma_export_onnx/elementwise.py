@@ -29,11 +29,11 @@ def _expm1(w: GraphWriter, node: AnyNode, x: str) -> str:
 
 def _log1p(w: GraphWriter, node: AnyNode, x: str) -> str:
     """Compute log(u) * x / (u - 1) for u = 1 + x, rounded, and x if that is 1 (Goldberg, 1991, theorem 4)."""
-    one, few = w.number(1.0, node), w.add("Min", x, w.number(1e30, node))
-    near = w.add("Add", few, one)
-    ratio = w.add("Div", few, w.add("Sub", near, one))
-    precise = w.add("Mul", w.add("Log", w.add("Add", x, one)), ratio)
-    return w.add("Where", w.add("Equal", near, one), x, precise)
+    unit, few = w.number(1.0, node), w.add("Min", x, w.number(1e30, node))
+    near = w.add("Add", few, unit)
+    ratio = w.add("Div", few, w.add("Sub", near, unit))
+    precise = w.add("Mul", w.add("Log", w.add("Add", x, unit)), ratio)
+    return w.add("Where", w.add("Equal", near, unit), x, precise)
 
 
 def _mod(w: GraphWriter, node: AnyNode, x: str, y: str) -> str:

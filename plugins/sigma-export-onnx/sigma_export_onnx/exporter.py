@@ -76,9 +76,9 @@ class Onnx(Exporter):
         names = [*(name.removeprefix(LAYERS) for name in step.state), *step.data, *step.steer]
         dtypes = {name: x.dtype for name, x in zip(names, step.graph.inputs, strict=True)}
         live = {name: np.asarray(value, dtypes[name]) for name, value in network.live.items() if name in dtypes}
-        made, arrays = graph(merged, names, step.ring, {**network.arrays, **live}, types)
+        proto, arrays = graph(merged, names, step.ring, {**network.arrays, **live}, types)
         model = helper.make_model(
-            made, producer_name="Sigma", producer_version=sigma_kernel.__version__, ir_version=IR,
+            proto, producer_name="Sigma", producer_version=sigma_kernel.__version__, ir_version=IR,
             opset_imports=[helper.make_opsetid("", OPSET)], doc_string=network.architecture,
         )  # fmt: skip
         helper.set_model_props(model, self._metadata(network))

@@ -12,8 +12,8 @@ from sigma_export_onnx.writer import GraphWriter
 def _stretch(w: GraphWriter, node: AnyNode, x: str) -> str:
     """Expand; sides that are the operand's already are 1, which leaves them."""
     own = node.inputs[0].shape
-    known = (*(1,) * (len(node.shape) - len(own)), *own)
-    return w.add("Expand", x, w.vector(tuple(1 if a == b else b for a, b in zip(known, node.shape, strict=True))))
+    sides = (*(1,) * (len(node.shape) - len(own)), *own)
+    return w.add("Expand", x, w.vector(tuple(1 if a == b else b for a, b in zip(sides, node.shape, strict=True))))
 
 
 def _slice(w: GraphWriter, node: AnyNode, x: str) -> str:

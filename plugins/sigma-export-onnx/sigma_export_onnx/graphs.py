@@ -36,21 +36,21 @@ def graph(
     The inputs in ``arrays`` are initialisers. Others may have types that graphs of Sigma lack, such as uint8. An
     output whose name is taken gets another one.
     """
-    known: dict[Any, str] = dict(zip(merged.inputs, names, strict=True))
-    given = {known[x]: x for x in merged.inputs if known[x] not in arrays}
+    node_names: dict[Any, str] = dict(zip(merged.inputs, names, strict=True))
+    given = {node_names[x]: x for x in merged.inputs if node_names[x] not in arrays}
     writer = GraphWriter(SharedNames(next(iter(given)), {*names}))
     outputs = [writer.shared.name(name) for name in outputs]
-    known |= {x: writer.cast(n, x.dtype) for n, x in given.items() if types.get(n, x.dtype) != x.dtype}
-    _write_outputs(writer, merged.outputs, outputs, known)
+    node_names |= {x: writer.cast(n, x.dtype) for n, x in given.items() if types.get(n, x.dtype) != x.dtype}
+    _write_outputs(writer, merged.outputs, outputs, node_names)
     read = {name for node in writer.nodes for name in _read(node)}
     initial = {name: values for name, values in arrays.items() if name in read} | writer.shared.arrays
-    made = helper.make_graph(
+    proto = helper.make_graph(
         [*writer.shared.heads, *writer.nodes],
         "network",
         [declare_value(name, x.shape, types.get(name, x.dtype)) for name, x in given.items()],
         [declare_value(name, x.shape, x.dtype) for name, x in zip(outputs, merged.outputs, strict=True)],
     )
-    return made, initial
+    return proto, initial
 
 
 def _read(node: Any) -> Iterator[str]:
@@ -61,23 +61,25 @@ def _read(node: Any) -> Iterator[str]:
             yield from _read(inner)
 
 
-def _write_outputs(w: GraphWriter, values: Sequence[AnyNode], outputs: Sequence[str], known: dict[Any, str]) -> None:
+def _write_outputs(
+    w: GraphWriter, values: Sequence[AnyNode], outputs: Sequence[str], node_names: dict[Any, str]
+) -> None:
     """Write the nodes of values, and give these the names of outputs."""
-    there = [*_order_values(values, known)]
+    there = [*_order_values(values, node_names)]
     for value in there:
         w.origin = value.origin
         if value.op == "scan":
             parts = sorted({x.attrs["index"] for x in there if x.op == "part" and x.inputs[0] is value})
-            known |= {(value, part): name for part, name in _write_scan(w, value, known, parts).items()}
+            node_names |= {(value, part): name for part, name in _write_scan(w, value, node_names, parts).items()}
         elif value.op == "part":
-            known[value] = known[value.inputs[0], value.attrs["index"]]
+            node_names[value] = node_names[value.inputs[0], value.attrs["index"]]
         elif value.op in TABLE:
-            known[value] = TABLE[value.op](w, value, *(known[x] for x in value.inputs))
+            node_names[value] = TABLE[value.op](w, value, *(node_names[x] for x in value.inputs))
         else:
             why = REFUSED.get(value.op, "ONNX has no such op. Give the op an expansion.")
             raise SigmaConfigError(f"{value.origin or 'the network'}: {value.op!r} cannot be exported. {why}")
     for value, name in zip(values, outputs, strict=True):
-        w.add("Identity", known[value], name=name)
+        w.add("Identity", node_names[value], name=name)
 
 
 def _order_values(values: Sequence[AnyNode], known: Container[Any]) -> Iterator[AnyNode]:

@@ -16,9 +16,9 @@ def samples(network: Inference) -> dict[str, tuple[tuple[int, ...], str]]:
     """Return the shape and the NumPy dtype of a sample of each input; floats have the network's precision."""
     inputs = _inputs(network.step(1))
     wide = any(x.dtype == "float64" for x in inputs.values())
-    known = {name: network.samples.get(name, (x.shape[1:], x.dtype)) for name, x in inputs.items()}
+    specs = {name: network.samples.get(name, (x.shape[1:], x.dtype)) for name, x in inputs.items()}
     precision = "float64" if wide else "float32"
-    return {n: (shape, dtype if np.dtype(dtype).kind in "iub" else precision) for n, (shape, dtype) in known.items()}
+    return {n: (shape, dtype if np.dtype(dtype).kind in "iub" else precision) for n, (shape, dtype) in specs.items()}
 
 
 def build_raw_step(network: Inference, rows: int) -> Step:
@@ -26,8 +26,8 @@ def build_raw_step(network: Inference, rows: int) -> Step:
 
     Raises SigmaConfigError, naming the preprocessor, for one that has no graph.
     """
-    step, known = network.step(rows), samples(network)
-    raw = {name: symbol((rows, *shape), _storage_dtype(dtype), name) for name, (shape, dtype) in known.items()}
+    step, specs = network.step(rows), samples(network)
+    raw = {name: symbol((rows, *shape), _storage_dtype(dtype), name) for name, (shape, dtype) in specs.items()}
     inputs = _inputs(step)
     new = {inputs[name]: _preprocess(network, name, node, inputs[name]) for name, node in raw.items()}
     first = {inputs[name]: node for name, node in raw.items()}

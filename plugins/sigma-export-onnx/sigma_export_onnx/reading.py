@@ -39,16 +39,16 @@ def initialisers(path: Path) -> dict[str, np.ndarray]:
         raise SigmaDataError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
     except DecodeError:
         raise SigmaDataError(f"{path}: is no ONNX model, or damaged. Export it again.") from None
-    found = model.graph.initializer
-    if not found:
+    tensors = model.graph.initializer
+    if not tensors:
         raise SigmaDataError(f"{path}: holds no initialisers, hence no parameters. Export a trained model.")
     arrays: dict[str, np.ndarray] = {}
     left: dict[Path, int] = {}  # bytes of files beside the model that are not read yet
-    for one in found:
-        if one.name in arrays:
-            raise SigmaDataError(f"{path}: has two initialisers {one.name!r}. {DAMAGED}")
-        if one.data_type in NUMBERS:
-            arrays[one.name] = _array(one, path, left)
+    for tensor in tensors:
+        if tensor.name in arrays:
+            raise SigmaDataError(f"{path}: has two initialisers {tensor.name!r}. {DAMAGED}")
+        if tensor.data_type in NUMBERS:
+            arrays[tensor.name] = _array(tensor, path, left)
     return arrays
 
 
@@ -83,13 +83,13 @@ def _to_numpy_dtype(array: np.ndarray) -> np.ndarray:
 
 def _external(tensor: Any, path: Path, where: str, left: dict[Path, int]) -> bytes:
     """Return the bytes of a tensor in a file beside the model, of which as many fewer are ``left``."""
-    told = {one.key: one.value for one in tensor.external_data}
-    file = _locate_external(told.get("location", ""), path, where)
-    sizes = {name: told.get(name, "0") for name in ("offset", "length")}
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    file = _locate_external(entries.get("location", ""), path, where)
+    sizes = {name: entries.get(name, "0") for name in ("offset", "length")}
     if not all(value.isascii() and value.isdigit() for value in sizes.values()):
         raise SigmaDataError(f"{where}: {sizes} are no numbers of bytes. {DAMAGED}")
     offset, whole = int(sizes["offset"]), file.stat().st_size
-    length = int(sizes["length"]) if "length" in told else whole - offset
+    length = int(sizes["length"]) if "length" in entries else whole - offset
     if offset + length > whole or length < 0:
         raise SigmaDataError(
             f"{where}: declares bytes {offset} to {offset + length} of {file.name}, which has {whole}. {DAMAGED}"

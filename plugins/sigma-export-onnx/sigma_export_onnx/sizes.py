@@ -60,13 +60,13 @@ def for_any_rows(trace: Callable[[int], Graph]) -> AnyRows:
 
     Raises SigmaConfigError, naming the layer and the op, if its structure or its numbers depend on that number.
     """
-    one, other = (trace(rows) for rows in TRACED)
-    return _merge_traces(one, other)
+    first, other = (trace(rows) for rows in TRACED)
+    return _merge_traces(first, other)
 
 
 def _merge_traces(one: Graph, other: Graph) -> AnyRows:
     places, others = one.places(), other.places()
-    found: dict[Node, AnyNode] = {}
+    any_nodes: dict[Node, AnyNode] = {}
     for first, second in zip(places, others, strict=False):
         try:
             if _form(first, places) != _form(second, others):
@@ -78,9 +78,9 @@ def _merge_traces(one: Graph, other: Graph) -> AnyRows:
                 f"{first.origin or 'the network'}: its op {first.op!r} depends on how many rows are predicted "
                 "together, beyond the sides of arrays. Only what treats each row alone can be exported as ONNX."
             ) from None
-        inputs = tuple(found[x] for x in first.inputs)
-        found[first] = AnyNode(first.op, inputs, attrs, shape, first.dtype, first.origin)
-    return AnyRows(*(tuple(found[x] for x in nodes) for nodes in (one.inputs, one.outputs)))
+        inputs = tuple(any_nodes[x] for x in first.inputs)
+        any_nodes[first] = AnyNode(first.op, inputs, attrs, shape, first.dtype, first.origin)
+    return AnyRows(*(tuple(any_nodes[x] for x in nodes) for nodes in (one.inputs, one.outputs)))
 
 
 def _form(node: Node, places: Mapping[Node, int]) -> tuple[Any, ...]:

@@ -71,11 +71,11 @@ class GraphWriter:
         key = (array.shape, dtype, array.tobytes()) if array.nbytes <= SMALL else None
         if key in self.shared.known:
             return self.shared.known[key]
-        made = self.shared.name(_constant_name(array)) if key else self.name("array")
-        self.shared.arrays[made] = array
+        name = self.shared.name(_constant_name(array)) if key else self.name("array")
+        self.shared.arrays[name] = array
         if key is not None:
-            self.shared.known[key] = made
-        return made
+            self.shared.known[key] = name
+        return name
 
     def number(self, value: float, like: AnyNode) -> str:
         """Return the name of a scalar of the type of a value."""
@@ -102,9 +102,9 @@ class GraphWriter:
         return self.shared.known[side]
 
     def _head(self, kind: str, *inputs: str, **attrs: Any) -> str:
-        made = self.shared.name(COUNT)
-        self.shared.heads.append(helper.make_node(kind, [*inputs], [made], made, **attrs))
-        return made
+        name = self.shared.name(COUNT)
+        self.shared.heads.append(helper.make_node(kind, [*inputs], [name], name, **attrs))
+        return name
 
     # -- often used ----------------------------------------------------------------------------------------------------
     def reshape(self, x: str, shape: Sides) -> str:
@@ -139,9 +139,9 @@ def tensors(arrays: Mapping[str, np.ndarray], beside: BinaryIO | None = None) ->
         if beside is None or array.nbytes < FEW:
             yield numpy_helper.from_array(values, name)
         else:
-            told = {"location": Path(beside.name).name, "offset": beside.tell(), "length": array.nbytes}
+            location = {"location": Path(beside.name).name, "offset": beside.tell(), "length": array.nbytes}
             beside.write(values.astype(values.dtype.newbyteorder("<"), copy=False).data)
             tensor = TensorProto(name=name, data_type=TYPES[array.dtype.name], dims=array.shape)
             tensor.data_location = TensorProto.EXTERNAL
-            tensor.external_data.extend(StringStringEntryProto(key=key, value=str(x)) for key, x in told.items())
+            tensor.external_data.extend(StringStringEntryProto(key=key, value=str(x)) for key, x in location.items())
             yield tensor

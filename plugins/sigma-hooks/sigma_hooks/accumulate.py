@@ -44,9 +44,9 @@ class Accumulate(Hook):
         value = context.read(self.value)
         if value is None:
             return
-        found = self._accumulate_window(context, value) if self.window else self._accumulate_all(context, value)
+        aggregates = self._accumulate_window(context, value) if self.window else self._accumulate_all(context, value)
         for way in self.ways:
-            context.publish(f"accumulated.{self.value}.{way}", found[way])
+            context.publish(f"accumulated.{self.value}.{way}", aggregates[way])
 
     def _accumulate_window(self, context: HookContext, value: float) -> dict[str, float]:
         last = [*context.memory.get("last", []), value][-(self.window or 0) :]

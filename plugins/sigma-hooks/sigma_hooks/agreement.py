@@ -40,7 +40,7 @@ class Difference:
 
 def differences(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance: float) -> list[Difference]:
     """Return the worst element of each array that differs, in the order of ``wanted``; see :func:`deviations`."""
-    return [one for one in deviations(found, wanted, moved, tolerance) if one.share > 1]
+    return [deviation for deviation in deviations(found, wanted, moved, tolerance) if deviation.share > 1]
 
 
 def deviations(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance: float) -> list[Difference]:
@@ -51,7 +51,7 @@ def deviations(found: Arrays, wanted: Arrays, moved: Sequence[Arrays], tolerance
     its last place.
     """
     pairs = (
-        (name, value, _tolerances(value, [one[name] for one in moved], tolerance)) for name, value in wanted.items()
+        (name, value, _tolerances(value, [run[name] for run in moved], tolerance)) for name, value in wanted.items()
     )
     return [_worst(name, found[name], value, allowed) for name, value, allowed in pairs if value.size]
 
@@ -60,7 +60,7 @@ def _tolerances(wanted: np.ndarray, moved: Sequence[np.ndarray], tolerance: floa
     """Return the tolerance of each element; infinity where rounding decides whether it is finite."""
     if not wanted.size:
         return np.zeros(wanted.shape)
-    each = np.stack([distances(one, wanted) for one in moved])
+    each = np.stack([distances(array, wanted) for array in moved])
     finite = each[np.isfinite(each)]
     with np.errstate(over="ignore"):
         usual = np.sqrt(np.mean(np.square(finite))) if finite.size else 0.0

@@ -65,8 +65,8 @@ class AUCMetric(Metric):
         if self.average == "each":
             return areas
         broken = bool(np.isnan(scores).any())  # else scores that are no numbers would pass as classes without an area
-        known = [one for one in areas if one == one]
-        return float("nan") if broken or not known else float(np.mean(known))
+        numbers = [value for value in areas if value == value]
+        return float("nan") if broken or not numbers else float(np.mean(numbers))
 
 
 def area(scores: np.ndarray, own: np.ndarray) -> float:

@@ -56,8 +56,8 @@ class CharacterErrorRateMetric(Metric):
         if self.collapse:
             before = f.concat(f.full(-1, (best.shape[0], 1), "int32"), best[:, :-1], axis=1)
             said = f.logical_and(said, f.not_equal(best, before))
-        known = f.logical_and(f.greater_equal(labels, 0), f.not_equal(labels, self.blank))
-        count = f.sum(f.cast(known, "int32"), axis=1)
+        mask = f.logical_and(f.greater_equal(labels, 0), f.not_equal(labels, self.blank))
+        count = f.sum(f.cast(mask, "int32"), axis=1)
         edits = f.cast(f.sum(_edits(best, said, labels, count)), prediction.dtype)
         broken = f.logical_and(f.expand(within, 2), f.not_equal(prediction, prediction))
         wrong = f.sum(f.cast(broken, "int32")) + f.sum(f.cast(f.logical_not(fitting), "int32"))

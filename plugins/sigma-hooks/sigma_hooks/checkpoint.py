@@ -69,5 +69,5 @@ class SaveCheckpoint(Hook):
         score = None if self.value is None else context.read(self.value)
         if self.value is not None:
             say_if_unknown(context, self.better, self.value)
-        known = None if score is None or math.isnan(score) else float(score)
-        context.command("save", score=known, keep=not self._removes)
+        number = None if score is None or math.isnan(score) else float(score)
+        context.command("save", score=number, keep=not self._removes)

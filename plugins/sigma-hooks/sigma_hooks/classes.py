@@ -43,11 +43,11 @@ def truth(metric: str, scores: Node, targets: Node, ignore_index: int | None) ->
     if targets.shape == scores.shape and scores.shape[-1] > 1:
         return Truth(f.argmax(targets, axis=-1), f.ones(scores.shape[:-1], "bool"), are_shares(targets))
     labels = flat_labels(metric, scores, targets, scores.dtype)
-    known, counted = are_classes(labels, scores.shape[-1]), f.ones(labels.shape, "bool")
+    is_class, counted = are_classes(labels, scores.shape[-1]), f.ones(labels.shape, "bool")
     if ignore_index is not None:
         counted = f.not_equal(labels, float(ignore_index))
-    index = f.where(f.logical_and(known, counted), f.maximum(labels, 0.0), 0.0)
-    return Truth(f.cast(index, "int32"), counted, f.logical_or(known, f.logical_not(counted)))
+    index = f.where(f.logical_and(is_class, counted), f.maximum(labels, 0.0), 0.0)
+    return Truth(f.cast(index, "int32"), counted, f.logical_or(is_class, f.logical_not(counted)))
 
 
 def said_and_right(metric: str, prediction: Node, targets: Node, ignore_index: int | None) -> tuple[Node, Node, Node]:
@@ -150,10 +150,10 @@ class ClassMetric(Metric):
         check_classes(self.called, bool(wrong.any()))
         if self.average == "micro":
             return float(self.score(both.sum(), said.sum(), right.sum()))
-        scores, known = self.score(both, said, right), (said + right) > 0
+        scores, mask = self.score(both, said, right), (said + right) > 0
         if self.average == "each":
             return [float(score) for score in scores]
-        return float(scores[known].mean()) if known.any() else 0.0
+        return float(scores[mask].mean()) if mask.any() else 0.0
 
 
 def ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:

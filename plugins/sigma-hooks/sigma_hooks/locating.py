@@ -66,10 +66,10 @@ class Examined:
 
     def _faults(self, order: tuple[bool, int], *given: Any) -> list[Fault]:
         step, nodes = observing(self.step)
-        found = _ring(self.locator.own, step, *given)
+        results = _ring(self.locator.own, step, *given)
         error = self.locator.own.function_error
         wanted, *moved = (_ring(Reference(seed, error), step, *given) for seed in (None, *SEEDS, *MORE))
-        first = next(iter(differences(found, wanted, moved, self.locator.tolerance)), None)
+        first = next(iter(differences(results, wanted, moved, self.locator.tolerance)), None)
         if first is None:
             return []
         node = nodes[int(first.address)]

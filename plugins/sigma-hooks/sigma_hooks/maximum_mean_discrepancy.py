@@ -55,11 +55,11 @@ class MaximumMeanDiscrepancyMetric(Metric):
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the discrepancy."""
-        made, real = map(_in_order, np.split(np.asarray(totals, np.float64), 2, axis=1))
+        samples, real = map(_in_order, np.split(np.asarray(totals, np.float64), 2, axis=1))
         if rows < 2 or not np.isfinite(totals).all():
             return nan
-        within = self._total(made, made) + self._total(real, real) - 2 * rows  # but for a row with itself
-        return within / (rows * (rows - 1)) - 2 * self._total(made, real) / rows**2
+        within = self._total(samples, samples) + self._total(real, real) - 2 * rows  # but for a row with itself
+        return within / (rows * (rows - 1)) - 2 * self._total(samples, real) / rows**2
 
     def _total(self, a: np.ndarray, b: np.ndarray) -> float:
         """Return the sum of the kernel of all rows of one array with all rows of the other."""
@@ -91,5 +91,5 @@ class MaximumMeanDiscrepancy(Evaluate):
 
     def named_metrics(self) -> Mapping[str, Metric]:
         """Return the discrepancy and the configured metrics."""
-        made = MaximumMeanDiscrepancyMetric(self.bandwidth, self.section)
-        return {"maximum_mean_discrepancy": made, **self.metrics}
+        metric = MaximumMeanDiscrepancyMetric(self.bandwidth, self.section)
+        return {"maximum_mean_discrepancy": metric, **self.metrics}

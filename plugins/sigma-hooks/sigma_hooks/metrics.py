@@ -48,9 +48,9 @@ class AccuracyMetric(Metric):
         shares = targets.shape == prediction.shape and not binary
         targets = targets if shares else flat_labels("accuracy", prediction, targets, prediction.dtype)
         right = self._binary(prediction, targets) if binary else self._is_in_top(prediction, targets, shares)
-        known = are_shares(targets) if shares else are_classes(targets, prediction.shape[-1])
+        mask = are_shares(targets) if shares else are_classes(targets, prediction.shape[-1])
         counted = f.cast(f.ones(right.shape), prediction.dtype)
-        number = f.where(known, f.cast(right, prediction.dtype), nan)
+        number = f.where(mask, f.cast(right, prediction.dtype), nan)
         if self.ignore_index is not None and not shares:
             ignored = f.equal(targets, float(self.ignore_index))
             number, counted = f.where(ignored, 0.0, number), f.where(ignored, 0.0, counted)

@@ -38,15 +38,15 @@ class RSquaredMetric(Metric):
         return float(np.mean([determination(*pair) for pair in np.moveaxis(totals, 0, -1).swapaxes(0, 1)]))
 
 
-def determination(found: np.ndarray, wanted: np.ndarray) -> float:
+def determination(predictions: np.ndarray, wanted: np.ndarray) -> float:
     """Return R squared of one output; of any order of the rows it has the same bits."""
-    found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-    if not np.isfinite(found).all():
+    predictions, wanted = predictions.astype(np.float64), wanted.astype(np.float64)
+    if not np.isfinite(predictions).all():
         return nan
     if (wanted == wanted[0]).all():
-        return float((found == wanted).all())
+        return float((predictions == wanted).all())
     around = wanted - fsum(wanted.tolist()) / len(wanted)
-    wrong, spread = (fsum(np.square(x).tolist()) for x in (found - wanted, around))
+    wrong, spread = (fsum(np.square(x).tolist()) for x in (predictions - wanted, around))
     return 1.0 - wrong / spread
 
 

@@ -16,8 +16,8 @@ CLOCK = tuple(scale.value for scale in COUNTED)
 
 def read_all(context: HookContext, pattern: str) -> dict[str, Any]:
     """Return the values that match a pattern by address, short addresses first; missing ones are left out."""
-    found = context.read(pattern)
-    values = found if isinstance(found, Mapping) else {pattern: found}
+    answer = context.read(pattern)
+    values = answer if isinstance(answer, Mapping) else {pattern: answer}
     return {a: values[a] for a in sorted(values, key=lambda a: a.count(".")) if values[a] is not None}
 
 

@@ -68,8 +68,8 @@ class Noise:
         """Return for each element one unit in the last place of 1, or a function's error, with random sign."""
         unit = np.finfo(array.dtype).eps
         signs = self.random.integers(0, 2, np.shape(array), np.int8) * 2 - 1
-        found: np.ndarray = signs * array.dtype.type(max(unit, self.error) if _is_function(op) else unit)
-        return found
+        noise: np.ndarray = signs * array.dtype.type(max(unit, self.error) if _is_function(op) else unit)
+        return noise
 
 
 def _perturb_namespace(ns: Namespace, noise: Noise) -> Namespace:

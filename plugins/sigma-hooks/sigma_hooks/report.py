@@ -29,8 +29,8 @@ class Report(Hook):
 
     def fire(self, context: HookContext) -> None:
         """Log the values on one line."""
-        told = ", ".join(f"{address} {format_value(context.read(address))}" for address in self.reads)
-        context.log(f"epoch {context.moment.epoch}, iteration {context.moment.iteration}: {told}")
+        text = ", ".join(f"{address} {format_value(context.read(address))}" for address in self.reads)
+        context.log(f"epoch {context.moment.epoch}, iteration {context.moment.iteration}: {text}")
 
 
 def format_value(value: Any) -> str:

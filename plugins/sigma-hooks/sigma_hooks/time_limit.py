@@ -35,11 +35,11 @@ class TimeLimit(Hook):
 
     def seconds(self) -> float:
         """Return the limit in seconds."""
-        found = re.fullmatch(r"(\d++\.?\d*+) ?([a-z]++)", str(self.limit).strip())
-        unit = found[2].removesuffix("s") if found else ""
-        if found is None or unit not in UNITS or float(found[1]) <= 0:
+        match = re.fullmatch(r"(\d++\.?\d*+) ?([a-z]++)", str(self.limit).strip())
+        unit = match[2].removesuffix("s") if match else ""
+        if match is None or unit not in UNITS or float(match[1]) <= 0:
             raise SigmaConfigError(f"time_limit: {self.limit!r} is not a duration. Write '90 seconds' or '2 hours'.")
-        return float(found[1]) * UNITS[unit]
+        return float(match[1]) * UNITS[unit]
 
     def fire(self, context: HookContext) -> None:
         """Stop if the limit is reached."""

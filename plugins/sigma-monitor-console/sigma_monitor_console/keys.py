@@ -34,7 +34,7 @@ def terminal() -> int | None:
 def trains_in_thread(name: str) -> bool:
     """Return whether an environment of a name trains in a thread, so that the main thread may read the terminal."""
     mine = threading.current_thread()
-    return any(one.name == f"sigma-{name}" and one is not mine for one in threading.enumerate())
+    return any(thread.name == f"sigma-{name}" and thread is not mine for thread in threading.enumerate())
 
 
 @define(eq=False)

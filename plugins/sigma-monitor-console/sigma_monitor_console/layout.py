@@ -45,7 +45,7 @@ def lines(looks: Sequence[Look], width: int, ascii_only: bool = False) -> list[L
     """Return the lines of all trainers, none of them wider than ``width``."""
     if any(look.reading.curves for look in looks) and sum(len(look.reading.values) for look in looks) <= STACKED:
         return _stack_lines(looks, width, ascii_only)
-    return [line for found in _compact(looks, width, ascii_only) for line in found]
+    return [line for block in _compact(looks, width, ascii_only) for line in block]
 
 
 def _stack_lines(looks: Sequence[Look], width: int, ascii_only: bool) -> list[Line]:
@@ -54,17 +54,17 @@ def _stack_lines(looks: Sequence[Look], width: int, ascii_only: bool) -> list[Li
     named = [list(_values(look.reading)) for look in looks]
     label = max((cell_len(name) for names in named for name in names), default=0)
     room = min(CURVE, width - label - DIGITS - 3 * len(GAP))
-    found: list[Line] = []
+    rows: list[Line] = []
     for look, names, head in zip(looks, named, _compact(bare, width, ascii_only), strict=True):
-        found += head
+        rows += head
         for name, (key, value) in zip(names, look.reading.values.items(), strict=True):
             curve = look.reading.curves.get(key)
             bars = "" if curve is None or room < LEAST else draw_bars(curve.bars(room), ascii_only)
             space = [(set_cell_size(bars, room) + GAP, "bar.complete")] if room >= LEAST else []
-            found.append(
+            rows.append(
                 _crop_line([(f"{GAP}{set_cell_size(name, label)}{GAP}", ""), *space, (format_number(value), "")], width)
             )
-    return found
+    return rows
 
 
 def _compact(looks: Sequence[Look], width: int, ascii_only: bool) -> list[list[Line]]:
@@ -78,16 +78,16 @@ def _compact(looks: Sequence[Look], width: int, ascii_only: bool) -> list[list[L
     whole = max(taken, default=0) + LEAST <= room
     after = max(taken if whole else [_width(_fitting_texts(look.words, room - LEAST)) for look in looks], default=0)
     bar = max(LEAST, min(BAR, room - after))
-    found: list[list[Line]] = []
+    blocks: list[list[Line]] = []
     for head, look, named in zip(heads, looks, values, strict=True):
         texts = [f"{name} {value}" for name, value in named.items()]
         tail = [*texts, *look.words] if whole else _fitting_texts(look.words, room - bar)
         bars = _bar(look.reading, min(bar, max(0, room)), ascii_only)
-        found.append([_crop_line([(head + GAP, ""), *bars, *((GAP + text, "") for text in tail)], width)])
+        blocks.append([_crop_line([(head + GAP, ""), *bars, *((GAP + text, "") for text in tail)], width)])
         below = [] if whole else [*texts, *look.words[len(tail) :]]
         if below:
-            found[-1].append(_crop_line([(GAP + GAP.join(_fit_texts(below, width - len(GAP))), "")], width))
-    return found
+            blocks[-1].append(_crop_line([(GAP + GAP.join(_fit_texts(below, width - len(GAP))), "")], width))
+    return blocks
 
 
 def _heads(looks: Sequence[Look], width: int) -> list[str]:
@@ -134,13 +134,13 @@ def _bar(reading: Reading, width: int, ascii_only: bool) -> Line:
 
 def _crop_line(line: Line, width: int) -> Line:
     """Return a line cut at a width."""
-    found: Line = []
+    spans: Line = []
     for text, style in line:
         if cell_len(text) > width:
             text = set_cell_size(text, max(0, width))
         width -= cell_len(text)
-        found.append((text, style))
-    return found
+        spans.append((text, style))
+    return spans
 
 
 # -- names -------------------------------------------------------------------------------------------------------------
@@ -160,13 +160,13 @@ def _short(name: str) -> str:
 
 def distinct(texts: Sequence[str], most: int) -> list[str]:
     """Return texts of at most ``most`` columns; long ones lose their middle, and equal ones are numbered."""
-    found: list[str] = []
+    cuts: list[str] = []
     for text in texts:
         cut, number = _shorten_text(text, most), 2
-        while cut in found:
+        while cut in cuts:
             cut, number = _shorten_text(text, most - len(f"~{number}")) + f"~{number}", number + 1
-        found.append(cut)
-    return found
+        cuts.append(cut)
+    return cuts
 
 
 def _shorten_text(text: str, most: int) -> str:

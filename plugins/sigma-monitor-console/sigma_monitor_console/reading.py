@@ -40,11 +40,11 @@ def read(view: View) -> list[Reading]:
 
 
 def _reading(view: View, name: str) -> Reading:
-    found: dict[str, Any] = {}
+    means: dict[str, Any] = {}
     for head in ("training", "training.epoch", "validation", "test"):  # means over the epoch replace the last iteration
         there = view.find(f"{name}.{head}.*")
-        found |= {f"{head.partition('.')[0]}.{a.removeprefix(f'{name}.{head}.')}": value for a, value in there}
-    values = {key.replace("training.loss", "loss"): value for key, value in found.items() if isinstance(value, float)}
+        means |= {f"{head.partition('.')[0]}.{a.removeprefix(f'{name}.{head}.')}": value for a, value in there}
+    values = {key.replace("training.loss", "loss"): value for key, value in means.items() if isinstance(value, float)}
     iteration, epoch, goal, epochs = (view.get(f"{name}.{key}") for key in ("iteration", "epoch", "goal", "epochs"))
     return Reading(name, iteration, epoch, goal, epochs, values)
 

@@ -24,8 +24,8 @@ class Trend:
 
     def read(self, view: View) -> None:
         """Read on; what a rewind has left is dropped."""
-        self.cursor, found = view.stretches(self.address, self.cursor, MOST)
-        for stretch in found:
+        self.cursor, stretches = view.stretches(self.address, self.cursor, MOST)
+        for stretch in stretches:
             self._add(stretch)
         if len(self.values) > MOST:
             parts = self._parts(MOST // 2)
@@ -46,11 +46,11 @@ class Trend:
         parts = self._parts(width)
         present = np.unique(parts)
         means = dict(zip(present.tolist(), _means(parts, self.values).tolist(), strict=True))
-        found: list[float | None] = []
+        bars: list[float | None] = []
         for part in range(width):
-            mean = means.get(part, found[-1] if found else None)
-            found.append(mean if mean is not None and np.isfinite(mean) else None)
-        return found
+            mean = means.get(part, bars[-1] if bars else None)
+            bars.append(mean if mean is not None and np.isfinite(mean) else None)
+        return bars
 
     def _parts(self, count: int) -> np.ndarray:
         """Return to which of ``count`` equal parts of the iterations each value belongs."""

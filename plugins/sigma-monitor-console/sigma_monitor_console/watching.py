@@ -37,16 +37,16 @@ class Watch:
 
     def curves(self, look: Look) -> Look:
         """Return a look with the curves of its values, as far as they were measured."""
-        found = {}
+        curves = {}
         for name in look.reading.values:
             address = f"{look.reading.name}.{'training.loss' if name == 'loss' else name}"
             trend = self.trends.setdefault(address, Trend(address))
             trend.read(self.view)
-            found[name] = trend
-        return evolve(look, reading=evolve(look.reading, curves=found))
+            curves[name] = trend
+        return evolve(look, reading=evolve(look.reading, curves=curves))
 
     def news(self) -> list[str]:
         """Return the messages since the last look, without the control characters of what they quote."""
-        found = self.view.messages(self.told)
-        self.told = found[-1][0] if found else self.told
-        return [printable(text) for _, text in found]
+        messages = self.view.messages(self.told)
+        self.told = messages[-1][0] if messages else self.told
+        return [printable(text) for _, text in messages]

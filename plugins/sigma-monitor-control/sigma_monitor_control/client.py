@@ -28,9 +28,9 @@ PIECE = 1 << 16  # bytes read at a time
 
 def to_error(error: Mapping[str, Any]) -> SigmaError:
     """Return the error that a document describes."""
-    known = getattr(errors, str(error.get("kind")), None)
-    made = known if isinstance(known, type) and issubclass(known, SigmaError) else SigmaStateError
-    return made(str(error.get("message")))
+    attribute = getattr(errors, str(error.get("kind")), None)
+    type_ = attribute if isinstance(attribute, type) and issubclass(attribute, SigmaError) else SigmaStateError
+    return type_(str(error.get("message")))
 
 
 def to_value(value: Any) -> Any:
@@ -81,8 +81,8 @@ class Client:
 
     def find(self, pattern: str, trainer: str | None = None) -> dict[str, Any]:
         """Return the values that a pattern or a short name means, by their addresses."""
-        found = self.request("get", pattern=pattern, trainer=trainer)
-        return {address: to_value(value) for address, value in found.items()}
+        values = self.request("get", pattern=pattern, trainer=trainer)
+        return {address: to_value(value) for address, value in values.items()}
 
     def entries(self, pattern: str = "**", trainer: str | None = None) -> list[dict[str, Any]]:
         """Return addresses with the kind of their values: type, range, unit, and whether they can be set."""
@@ -95,8 +95,8 @@ class Client:
         id = self._ask("watch", {"patterns": list(patterns), "every": every, "trainer": trainer})
         try:
             while (event := self._next_document(id)) is not None:
-                found = event["event"]
-                yield found["second"], {address: to_value(value) for address, value in found["values"].items()}
+                document = event["event"]
+                yield document["second"], {address: to_value(value) for address, value in document["values"].items()}
         finally:
             self._cancel(id)
 
@@ -151,10 +151,10 @@ class Client:
                 waiting = deque([document])
             elif document["id"] not in self._over:
                 self._others.setdefault(document["id"], deque()).append(document)
-        found = waiting.popleft()
-        if "error" in found:
-            raise to_error(found["error"])
-        return found
+        reply = waiting.popleft()
+        if "error" in reply:
+            raise to_error(reply["error"])
+        return reply
 
     def _read(self) -> dict[str, Any] | None:
         while (end := self._data.find(b"\n")) < 0:
@@ -167,5 +167,5 @@ class Client:
             self._data += piece
         line = bytes(self._data[:end])
         del self._data[: end + 1]
-        found: dict[str, Any] = json.loads(line)
-        return found
+        document: dict[str, Any] = json.loads(line)
+        return document

@@ -97,15 +97,15 @@ def introduce_client(connection: socket.socket) -> Client | None:
 
 def running() -> list[Found]:
     """Return all runs of this user that can be steered, the newest last; sockets that nobody listens to are removed."""
-    found: list[tuple[Path, socket.socket | None]] = []
+    pairs: list[tuple[Path, socket.socket | None]] = []
     for path in places.sockets():
         try:
             connection = open_connection(path)
         except SigmaError:
-            found.append((path, None))
+            pairs.append((path, None))
         else:
-            found += [] if connection is None else [(path, connection)]
-    return [Found(path, None if connection is None else introduce_client(connection)) for path, connection in found]
+            pairs += [] if connection is None else [(path, connection)]
+    return [Found(path, None if connection is None else introduce_client(connection)) for path, connection in pairs]
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------
@@ -128,34 +128,34 @@ def connect(run: str | Path | None = None, wait: float = 0.0) -> Client:
 def _find_client(run: str | Path | None) -> Client:
     if run is not None and Path(run).is_dir():
         return _in_folder(Path(run))
-    found = running()
-    named = [one for one in found if run is None or one.is_called(run)]
+    candidates = running()
+    named = [candidate for candidate in candidates if run is None or candidate.is_called(run)]
     try:
-        return _select_client(named, found, run)
+        return _select_client(named, candidates, run)
     except SigmaError:
-        _close(found)
+        _close(candidates)
         raise
 
 
 def _select_client(named: Sequence[Found], found: Sequence[Found], run: Any) -> Client:
     """Return the client of the only one of the runs that are meant, and close the others."""
     if not named and run is not None:
-        there = f" There is: {', '.join(one.title for one in found)}." if found else f" {NONE}"
+        there = f" There is: {', '.join(candidate.title for candidate in found)}." if found else f" {NONE}"
         raise SigmaStateError(f"--run {run}: no run of that name can be steered.{there}")
     if not named:
         raise SigmaStateError(f"no run can be steered. {NONE}")
     if len(named) > 1:
-        lines = "".join(f"\n  {one.title}" for one in named)
+        lines = "".join(f"\n  {candidate.title}" for candidate in named)
         raise SigmaConfigError(f"several runs can be steered. Name one with --run:{lines}")
     if named[0].client is None:
         raise SigmaStateError(f"{named[0].name}: does not answer. Is it stopped, or busy? Try again.")
-    _close(one for one in found if one is not named[0])
+    _close(candidate for candidate in found if candidate is not named[0])
     return named[0].client
 
 
 def _close(found: Iterable[Found]) -> None:
-    for one in found:
-        one.close()
+    for candidate in found:
+        candidate.close()
 
 
 def _in_folder(run: Path) -> Client:
@@ -186,9 +186,9 @@ def _misplaced_error(run: Path, folder: str | None) -> SigmaStateError:
 
 def _among_all(run: Path) -> Client | None:
     """Return a client of the run of a folder without ``control.json``."""
-    found = running()
-    there = [one for one in found if one.folder is not None and _is_same(one.folder, run)]
-    _close(one for one in found if one not in there[:1])
+    candidates = running()
+    there = [candidate for candidate in candidates if candidate.folder is not None and _is_same(candidate.folder, run)]
+    _close(candidate for candidate in candidates if candidate not in there[:1])
     return there[0].client if there else None
 
 

@@ -26,17 +26,17 @@ LARGEST = 10_000  # bytes of control.json
 def directories() -> list[Path]:
     """Return the directories that may hold sockets of this user, the first choice first."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    found = [Path(runtime) / "sigma"] if os.path.isabs(runtime) else []
-    return [*found, Path(tempfile.gettempdir()) / f"sigma-{os.getuid()}"]
+    folders = [Path(runtime) / "sigma"] if os.path.isabs(runtime) else []
+    return [*folders, Path(tempfile.gettempdir()) / f"sigma-{os.getuid()}"]
 
 
 def is_private(directory: Path) -> bool:
     """Return whether a directory is this user's alone, and no link."""
     try:
-        found = directory.lstat()
+        status = directory.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not stat.S_IMODE(found.st_mode) & 0o077
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not stat.S_IMODE(status.st_mode) & 0o077
 
 
 def open_listener() -> tuple[socket.socket, Path]:
@@ -79,8 +79,8 @@ def _listening(directory: Path) -> tuple[socket.socket, Path]:
 def sockets() -> Iterator[Path]:
     """Yield the sockets in all directories of this user, the newest last."""
     for directory in filter(is_private, directories()):
-        found = [path for path in directory.glob(f"*{SUFFIX}") if is_own_socket(path)]
-        yield from sorted(found, key=_born)
+        paths = [path for path in directory.glob(f"*{SUFFIX}") if is_own_socket(path)]
+        yield from sorted(paths, key=_born)
 
 
 def _born(path: Path) -> float:
@@ -93,10 +93,10 @@ def _born(path: Path) -> float:
 def is_own_socket(path: Path) -> bool:
     """Return whether a path is a socket of this user, in a directory of this user alone."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    return stat.S_ISSOCK(found.st_mode) and found.st_uid == os.getuid() and is_private(path.parent)
+    return stat.S_ISSOCK(status.st_mode) and status.st_uid == os.getuid() and is_private(path.parent)
 
 
 def remove_file(path: Path) -> None:
@@ -115,8 +115,8 @@ def user(connection: socket.socket) -> int | None:
     if option is None:
         return None
     credentials = struct.Struct("3i")
-    _, found, _ = credentials.unpack(connection.getsockopt(socket.SOL_SOCKET, option, credentials.size))
-    return int(found)
+    _, uid, _ = credentials.unpack(connection.getsockopt(socket.SOL_SOCKET, option, credentials.size))
+    return int(uid)
 
 
 def read_start_time(process: int) -> int | None:
@@ -160,10 +160,10 @@ def read(run: Path) -> Mapping[str, Any]:
     try:
         handle = os.open(run / CONTROL, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(handle, "rb") as opened:
-            found = json.loads(opened.read(LARGEST)) if stat.S_ISREG(os.fstat(handle).st_mode) else {}
+            document = json.loads(opened.read(LARGEST)) if stat.S_ISREG(os.fstat(handle).st_mode) else {}
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def is_dead(about: Mapping[str, Any]) -> bool:

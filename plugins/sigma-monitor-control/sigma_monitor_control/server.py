@@ -136,12 +136,12 @@ class Server:
     @property
     def held_bytes(self) -> int:
         """Return the bytes that all connections hold."""
-        return sum(one.held_bytes for one in self._connections.values())
+        return sum(connection.held_bytes for connection in self._connections.values())
 
     @property
     def pause(self) -> float:
         """Return the seconds until the next look: a rest after work, and little if something is under way."""
-        busy = any(one.is_busy(self.clock()) for one in self._connections.values())
+        busy = any(connection.is_busy(self.clock()) for connection in self._connections.values())
         return max(BUSY if busy else IDLE, min(self.rest, LONGEST_REST))
 
     def run(self) -> None:
@@ -239,7 +239,7 @@ class Server:
     def _end(self) -> None:
         """Wait briefly for the commands that ended the run; send the last events to clients that read them at once."""
         end = time.monotonic() + LAST
-        while any(one.conversation.steers for one in self._connections.values()) and time.monotonic() < end:
+        while any(peer.conversation.steers for peer in self._connections.values()) and time.monotonic() < end:
             time.sleep(BUSY)
         for connection in self._connections.values():
             connection.say(connection.conversation.last_lines())

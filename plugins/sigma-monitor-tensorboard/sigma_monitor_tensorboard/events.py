@@ -40,15 +40,15 @@ def read_events(path: Path) -> Iterator[Any]:
 
 def last_steps(directory: Path) -> dict[str, int]:
     """Return the last step of each number in the event files of a directory, by its tag."""
-    found: dict[str, int] = {}
+    steps: dict[str, int] = {}
     for path in sorted(directory.glob("events.*")):
         for event in read_events(path):
             if event.HasField("session_log"):  # which hides the steps from its own on
-                found = {label: min(step, event.step - 1) for label, step in found.items()}
+                steps = {label: min(step, event.step - 1) for label, step in steps.items()}
             for value in event.summary.value:
                 if value.HasField("simple_value"):
-                    found[value.tag] = event.step
-    return found
+                    steps[value.tag] = event.step
+    return steps
 
 
 @define(eq=False)
@@ -67,18 +67,18 @@ class Events:
     @_writer.default
     def _(self) -> Any:
         self.directory.mkdir(parents=True, exist_ok=True)
-        made = EventsWriter(str(self.directory / "events"), f".{os.getpid()}.{next(NUMBERS):06}")
+        writer = EventsWriter(str(self.directory / "events"), f".{os.getpid()}.{next(NUMBERS):06}")
         if self.purge is not None:
             log = SessionLog(status=SessionLog.START)
-            made.write_event(Event(wall_time=time.time(), step=self.purge, session_log=log))
-        return made
+            writer.write_event(Event(wall_time=time.time(), step=self.purge, session_log=log))
+        return writer
 
     def scalars(self, name: str, steps: np.ndarray, values: np.ndarray, times: np.ndarray) -> None:
         """Add values of a number, with their steps and their times in seconds since 1970."""
         label = tag(name)
         for step, value, when in zip(steps.tolist(), values.tolist(), times.tolist(), strict=True):
-            found = Summary(value=[Summary.Value(tag=label, simple_value=value)])
-            self._writer.write_event(Event(wall_time=when, step=step, summary=found))
+            record = Summary(value=[Summary.Value(tag=label, simple_value=value)])
+            self._writer.write_event(Event(wall_time=when, step=step, summary=record))
 
     def histogram(self, name: str, step: int, values: np.ndarray) -> None:
         """Add the histogram of the finite elements of an array; of a large one, of elements at equal distances."""
@@ -98,8 +98,8 @@ class Events:
 
     def settings(self, values: Mapping[str, bool | float | str], measured: Sequence[str]) -> None:
         """Add hyper-parameters, and the names of the numbers by which runs are compared."""
-        for found in summary.hparams(dict(values), {tag(name): 0.0 for name in measured}):
-            self._add(0, found)
+        for record in summary.hparams(dict(values), {tag(name): 0.0 for name in measured}):
+            self._add(0, record)
 
     def _add(self, step: int, found: Any) -> None:
         self._writer.write_event(Event(wall_time=time.time(), step=step, summary=found))

@@ -74,7 +74,7 @@ class Writing:
             name = trainer + (f".branch-{number}" if number else "") + (f".again-{twin}" if twin else "")
             begun = self._first_iteration(trainer) if any((self.folder / name).glob("events.*")) else None
             done = (
-                {} if begun is None else {one: min(last, begun) for one, last in last_steps(self.folder / name).items()}
+                {} if begun is None else {key: min(last, begun) for key, last in last_steps(self.folder / name).items()}
             )
             self._lines[trainer, index] = Written(
                 Events(self.folder / name, None if begun is None else begun + 1), done
@@ -97,15 +97,15 @@ class Writing:
     def _write_metrics(self, trainer: str) -> None:
         """Write measured values; read them again if training has left its branch meanwhile."""
         before: list[Branch] | None = None
-        found: dict[str, tuple[int, list[Stretch]]] = {}
+        series: dict[str, tuple[int, list[Stretch]]] = {}
         while before != (branches := self.view.trainer(trainer).branches()):
             before = branches
-            found = {
-                one.address: self.view.stretches(one.address, self._cursors.get(one.address, 0), self.most)
-                for one in self.view.entries(f"{trainer}.**")
-                if _is_number(one)
+            series = {
+                entry.address: self.view.stretches(entry.address, self._cursors.get(entry.address, 0), self.most)
+                for entry in self.view.entries(f"{trainer}.**")
+                if _is_number(entry)
             }
-        for address, (cursor, stretches) in found.items():
+        for address, (cursor, stretches) in series.items():
             self._cursors[address] = cursor
             for index, stretch in _place_stretches(stretches, branches):
                 self._scalars(trainer, address, stretch, self._line(trainer, index, branches))
@@ -122,11 +122,11 @@ class Writing:
     def _settings(self, trainer: str) -> None:
         """Write the settings of the run, once it is known by what runs are compared."""
         self._told.add(trainer)
-        found = {} if self.view.folder is None else settings(self.view.folder)
-        if found:
+        values = {} if self.view.folder is None else settings(self.view.folder)
+        if values:
             head = f"{trainer}."
             measured = [address.removeprefix(head) for address, at in self._cursors.items() if at]
-            self._present(trainer).settings(found, [name for name in measured if _compares(name)])
+            self._present(trainer).settings(values, [name for name in measured if _compares(name)])
 
     def _commands(self) -> None:
         """Write the commands in the journal, each as a text."""
@@ -137,7 +137,7 @@ class Writing:
 
     def _write_published(self, trainer: str) -> None:
         """Write pictures that hooks published."""
-        for entry in [one for one in self.view.entries(f"{trainer}.**") if _is_picture(one)][:PICTURES]:
+        for entry in [image for image in self.view.entries(f"{trainer}.**") if _is_picture(image)][:PICTURES]:
             pixels = self.view.get(entry.address)
             if pixels.dtype == np.uint8 and not np.array_equal(self._pictures.get(entry.address, ()), pixels):
                 self._pictures[entry.address] = pixels
@@ -146,9 +146,9 @@ class Writing:
 
     def _write_image_files(self) -> None:
         """Write pictures that hooks wrote into the run folder."""
-        found = () if self.view.folder is None else sorted((self.view.folder / "images").rglob("*.png"))
+        paths = () if self.view.folder is None else sorted((self.view.folder / "images").rglob("*.png"))
         trainers, new = self.view.trainers(), 0
-        for path in found:
+        for path in paths:
             stamp = path.stat().st_mtime_ns
             if self._pictures.get(str(path)) == stamp or path.stat().st_size > LARGEST or new == PICTURES:
                 continue
@@ -161,7 +161,7 @@ class Writing:
     def histograms(self) -> None:
         """Write the histograms of the parameters."""
         for trainer in self.view.trainers():
-            arrays = [one.address for one in self.view.entries(f"{trainer}.network.**") if one.type == "array"]
+            arrays = [entry.address for entry in self.view.entries(f"{trainer}.network.**") if entry.type == "array"]
             for address in arrays[:ARRAYS]:
                 name = address.removeprefix(f"{trainer}.network.layers.")
                 self._present(trainer).histogram(
@@ -171,12 +171,12 @@ class Writing:
 
 def _place_stretches(stretches: list[Stretch], branches: list[Branch]) -> list[tuple[int, Stretch]]:
     """Return stretches with the indices of their branches; after a reset, several branches have one number."""
-    found, index = [], len(branches) - 1
+    pairs, index = [], len(branches) - 1
     for stretch in reversed(stretches):
         index = next((at for at in range(index, -1, -1) if branches[at].number == stretch.branch), 0)
-        found.append((index, stretch))
+        pairs.append((index, stretch))
         index -= 1
-    return found[::-1]
+    return pairs[::-1]
 
 
 def _is_number(entry: AddressEntry) -> bool:

@@ -95,7 +95,7 @@ class Application:
         return self.keys.session(connection.cookies.get(self.cookie, ""))
 
     def _introduction(self, scopes: frozenset[str]) -> dict[str, Any]:
-        panels = [{"name": name, "title": one.title, "view": one.view} for name, (one, _) in self.panels.items()]
+        panels = [{"name": name, "title": panel.title, "view": panel.view} for name, (panel, _) in self.panels.items()]
         about = {"run": self.served.name, "where": self.served.where, "process": os.getpid()}
         return {"scopes": sorted(scopes), **about, "panels": panels}
 
@@ -136,8 +136,8 @@ class Application:
         return send_file(request, self.files.get(request.path_params["path"]))
 
     async def _panel(self, request: Request) -> Response:
-        _, found = self.panels.get(request.path_params["name"], (None, None))
-        return send_file(request, found) if self._scopes(request) else DENIED
+        _, script = self.panels.get(request.path_params["name"], (None, None))
+        return send_file(request, script) if self._scopes(request) else DENIED
 
     async def _layout(self, request: Request) -> Response:
         return send_file(request, self.layout.shown) if self._scopes(request) else DENIED

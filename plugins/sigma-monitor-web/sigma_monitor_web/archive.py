@@ -75,13 +75,13 @@ class Archive(EndedRun):
             about = path.lstat()
         except OSError:
             return None
-        version, (known, found) = (about.st_mtime_ns, about.st_size), self._held.get(name, (None, None))
-        if known == version:
-            return found
+        version, (held_version, content) = (about.st_mtime_ns, about.st_size), self._held.get(name, (None, None))
+        if held_version == version:
+            return content
         with self._gate, self.guard():
-            found = parse(path) if about.st_size <= LARGEST and S_ISREG(about.st_mode) else None
-            self._held[name] = version, found
-        return found
+            content = parse(path) if about.st_size <= LARGEST and S_ISREG(about.st_mode) else None
+            self._held[name] = version, content
+        return content
 
     def _read_summary(self) -> Mapping[str, Any]:
         return self._read("summary.json", lambda path: describe_folder(path.parent)) or {}
@@ -105,15 +105,15 @@ class Archive(EndedRun):
     # -- values --------------------------------------------------------------------------------------------------------
     def _values(self) -> dict[str, float]:
         """Return the last value of every curve, and the moment of each trainer."""
-        found: dict[str, float] = {}
+        values: dict[str, float] = {}
         for trainer, curves in self.read_curves().items():
             last = max(curves.values(), key=lambda curve: curve.iterations[-1:].max(initial=-1), default=None)
             if last is not None and len(last.values):
-                found |= {f"{trainer}.{name}": getattr(last, column)[-1].item() for name, column in MOMENTS.items()}
-            found |= {
+                values |= {f"{trainer}.{name}": getattr(last, column)[-1].item() for name, column in MOMENTS.items()}
+            values |= {
                 f"{trainer}.{name}": curve.values[-1].item() for name, curve in curves.items() if len(curve.values)
             }
-        return found
+        return values
 
     def get(self, address: str) -> Any:
         """Return the last value at an address, or a parameter of the trained network."""
@@ -134,8 +134,8 @@ class Archive(EndedRun):
             registry.branch(trainer, "trainer")
         for address in values:
             registry.bind(address, partial(values.__getitem__, address))
-        found = registry.find(pattern)
-        return [AddressEntry(name, "whole" if isinstance(value, int) else "number", value) for name, value in found]
+        matches = registry.find(pattern)
+        return [AddressEntry(name, "whole" if isinstance(value, int) else "number", value) for name, value in matches]
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
@@ -185,33 +185,33 @@ class ArchivedTrainer:
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
-        known = self.archive.read_metrics().get(self.name)
-        found, end = [], 0
-        for one in known[0].stretches(name) if known is not None else ():
-            rest, end = part(one.curve, slice(max(0, after - end), None)), end + len(one.curve.values)
-            found += [Stretch(one.branch, rest)] if len(rest.values) else []
-        share = most / max(1, sum(len(one.curve.values) for one in found))
-        return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in found]
+        metrics = self.archive.read_metrics().get(self.name)
+        pieces, end = [], 0
+        for stretch in metrics[0].stretches(name) if metrics is not None else ():
+            rest, end = part(stretch.curve, slice(max(0, after - end), None)), end + len(stretch.curve.values)
+            pieces += [Stretch(stretch.branch, rest)] if len(rest.values) else []
+        share = most / max(1, sum(len(stretch.curve.values) for stretch in pieces))
+        return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in pieces]
 
     def branches(self) -> list[Branch]:
         """Return the branches that the journal tells of."""
-        found = [Branch(0)]
+        branches = [Branch(0)]
         for _, row in self.archive.read_rows():
             if (
                 row.get("trainer") == self.name
                 and row.get("command") == "rewind"
                 and isinstance(row.get("branch"), int)
             ):
-                found.append(Branch(row["branch"], row.get("parent"), row.get("to", 0)))
-        return found
+                branches.append(Branch(row["branch"], row.get("parent"), row.get("to", 0)))
+        return branches
 
     def network(self) -> list[LayerEntry]:
         """Return the layers of the trained network; none if it cannot be loaded."""
         try:
-            found = self.archive.load_network(self.name)
+            model = self.archive.load_network(self.name)
         except SigmaError:
             return []
-        shapes = {name: tuple(value.shape) for name, value in found.checkpoint.arrays.items()}
+        shapes = {name: tuple(value.shape) for name, value in model.checkpoint.arrays.items()}
         head = "network.layers."
         return [
             LayerEntry(
@@ -222,7 +222,7 @@ class ArchivedTrainer:
                 {f"{self.name}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
                 {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
             )
-            for placed in found.network.layers
+            for placed in model.network.layers
         ]
 
     def hooks(self) -> list[HookEntry]:
@@ -230,8 +230,8 @@ class ArchivedTrainer:
         settings = self.archive.read_settings()
         own = settings.get("trainers", {}).get(self.name, {}).get("hooks", settings.get("hooks", {}))
         tables = {name: table if isinstance(table, Mapping) else {"type": table} for name, table in own.items()}
-        found = {name: [str(table.get(key, "")) for key in ("type", "every", "when")] for name, table in tables.items()}
-        return [HookEntry(name, kind, at, when, (), False, False) for name, (kind, at, when) in found.items()]
+        hooks = {name: [str(table.get(key, "")) for key in ("type", "every", "when")] for name, table in tables.items()}
+        return [HookEntry(name, kind, at, when, (), False, False) for name, (kind, at, when) in hooks.items()]
 
     def states(self) -> list[StateEntry]:
         """Return the checkpoints, oldest first."""
@@ -292,8 +292,8 @@ class ArchivedTrainer:
     def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of the trained network."""
         trained = self.archive.load_network(self.name)
-        found = trained.predict(samples)
-        return found if isinstance(found, dict) else {trained.network.outputs[0].name: found}
+        outputs = trained.predict(samples)
+        return outputs if isinstance(outputs, dict) else {trained.network.outputs[0].name: outputs}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def describe_folder(folder: Path) -> dict[str, Any]:
 
 
 def _parse_metrics(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
-    return {trainer: (found, found.curves()) for trainer, found in read_curves(path, lambda text: None).items()}
+    return {trainer: (curves, curves.curves()) for trainer, curves in read_curves(path, lambda text: None).items()}
 
 
 def _parsed_rows(path: Path) -> list[tuple[int, Mapping[str, Any]]] | None:
@@ -334,7 +334,7 @@ def _number(text: str) -> float | None:
 
 def _epoch(curves: Iterable[Curve], iteration: int) -> int:
     """Return the epoch of an iteration, as far as curves tell."""
-    found = (
+    epochs = (
         curve.epochs[np.searchsorted(curve.iterations, iteration, "right") - 1] for curve in curves if len(curve.values)
     )
-    return int(max(found, default=0))
+    return int(max(epochs, default=0))

@@ -31,8 +31,8 @@ class PageFile:
 
 def page(folder: Path = PAGE) -> Mapping[str, PageFile]:
     """Return the files of the page by their relative paths; nothing else is ever sent."""
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in TYPES)
-    return {path.relative_to(folder).as_posix(): file(path.read_bytes(), path.suffix) for path in found}
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in TYPES)
+    return {path.relative_to(folder).as_posix(): file(path.read_bytes(), path.suffix) for path in paths}
 
 
 def file(body: bytes, suffix: str) -> PageFile:

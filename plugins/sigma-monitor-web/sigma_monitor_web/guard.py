@@ -102,8 +102,8 @@ class Guard:
 
 def name_of(host: str) -> str:
     """Return the name in a Host header, without its port; empty if it is not a name."""
-    found = re.fullmatch(r"(?P<name>\[[0-9a-f:.]++\]|[a-z0-9._-]++)(:[0-9]{1,5})?", host.lower())
-    return found["name"] if found else ""
+    match = re.fullmatch(r"(?P<name>\[[0-9a-f:.]++\]|[a-z0-9._-]++)(:[0-9]{1,5})?", host.lower())
+    return match["name"] if match else ""
 
 
 def _foreign(headers: Headers, host: str, websocket: bool) -> Refusal | None:

@@ -70,8 +70,8 @@ def _object(known: Mapping[str, Check], needed: Collection[str], where: str, fou
 def _list(each: Check, where: str, found: Any) -> None:
     if not isinstance(found, list):
         raise _wrong(where, "a list", found)
-    for n, one in enumerate(found):
-        each(f"{where}[{n}]", one)
+    for n, element in enumerate(found):
+        each(f"{where}[{n}]", element)
 
 
 def _one_of(known: Collection[str], where: str, found: Any) -> None:
@@ -139,12 +139,12 @@ class PageLayout:
         try:
             with there.open("rb") as opened:
                 text = opened.read(MOST + 1)
-            found = json.loads(text)
+            document = json.loads(text)
         except (OSError, ValueError, RecursionError) as error:
             raise SigmaConfigError(f"{there}: not a layout: {error}. Mend it, or remove it.") from error
         if len(text) > MOST:
             raise SigmaConfigError(f"{there}: not a layout: it is longer than {MOST:,} bytes. Remove it.")
-        check(found, str(there), self.panels)
+        check(document, str(there), self.panels)
         self.shown = file(text, ".json")
 
     def save(self, found: Any) -> Path:
@@ -177,10 +177,10 @@ def panels() -> dict[str, tuple[Panel, PageFile]]:
 
     Those that cannot be loaded are left out: ``sigma plugins doctor`` says why.
     """
-    known, found = catalogue(), dict[str, tuple[Panel, PageFile]]()
-    for component in known.components("panel"):
+    registry, pages = catalogue(), dict[str, tuple[Panel, PageFile]]()
+    for component in registry.components("panel"):
         with suppress(SigmaError):
-            panel = known.load("panel", component.name)
+            panel = registry.load("panel", component.name)
             if isinstance(panel, Panel):
-                found[component.name] = panel, file(panel.script.encode(), ".js")
-    return found
+                pages[component.name] = panel, file(panel.script.encode(), ".js")
+    return pages

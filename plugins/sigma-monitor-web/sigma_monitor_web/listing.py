@@ -73,8 +73,8 @@ class RunList:
         self._known = {path: self._known[path] for path in paths if path in self._known}
         for path in paths:
             versions = tuple(_version(path / name) for name in READ)
-            before, found, since = self._known.get(path, ((), {}, 0.0))
-            failed_long_ago = found.get("status") == UNREADABLE and time.monotonic() - since > AGAIN
+            before, description, since = self._known.get(path, ((), {}, 0.0))
+            failed_long_ago = description.get("status") == UNREADABLE and time.monotonic() - since > AGAIN
             if before != versions or failed_long_ago:
                 self._known[path] = versions, self._ask_description(path), time.monotonic()
 
@@ -85,8 +85,8 @@ class RunList:
             return _unread(path, str(error))
 
     def _present_description(self, path: Path) -> dict[str, Any]:
-        _, found, _ = self._known.get(path, ((), _unread(path, f"{path}: is being read."), 0.0))
-        return {**found, "name": path.name, **({"status": "running"} if is_locked(path) else {})}
+        _, description, _ = self._known.get(path, ((), _unread(path, f"{path}: is being read."), 0.0))
+        return {**description, "name": path.name, **({"status": "running"} if is_locked(path) else {})}
 
 
 def _unread(path: Path, why: str) -> dict[str, Any]:

@@ -119,13 +119,13 @@ class WebMonitor(Monitor):
         """
         if not self.token.startswith("$"):
             return self.token or generate_key()
-        found = os.environ.get(self.token[1:], "")
-        if len(found) < SHORTEST:
+        key = os.environ.get(self.token[1:], "")
+        if len(key) < SHORTEST:
             raise SigmaConfigError(
                 f"WebMonitor.token: the environment variable {self.token[1:]} must have at least {SHORTEST} characters "
-                f"(it has {len(found)}). Set it before the run."
+                f"(it has {len(key)}). Set it before the run."
             )
-        return found
+        return key
 
 
 def open_browser(link: str) -> bool:

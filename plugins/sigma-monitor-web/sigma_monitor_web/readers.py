@@ -182,7 +182,7 @@ class RunReaders:
                 return self._reader(folder).connect()
 
     def _reader(self, folder: Path) -> RunReader:
-        self._readers = {path: one for path, one in self._readers.items() if not one.is_over()}
+        self._readers = {path: reader for path, reader in self._readers.items() if not reader.is_over()}
         reader = self._readers.get(folder)
         if reader is not None and reader.has_failed:
             raise unreadable(folder, describe_exit(reader.process, self.limits))

@@ -81,10 +81,10 @@ class Relay:
         end = self._data.rfind(b"\n") + 1
         lines = bytes(self._data[:end]).decode().splitlines(keepends=True)
         del self._data[:end]
-        found = [*map(self._narrow_hello, lines), *self.local.answers()]
-        if self._over and not found:
+        answers = [*map(self._narrow_hello, lines), *self.local.answers()]
+        if self._over and not answers:
             raise ConnectionResetError("the process of the run has ended")
-        return found
+        return answers
 
     def _narrow_hello(self, line: str) -> str:
         """Return a line as the client sees it: the answer to ``hello`` tells its own scopes."""

@@ -108,9 +108,9 @@ def close_idle(seen: dict[Any, None], connections: set[Any], most: int) -> None:
 
     ``seen`` holds the connections in the order in which they were first seen.
     """
-    for one in seen.keys() - connections:
-        del seen[one]
+    for peer in seen.keys() - connections:
+        del seen[peer]
     seen |= dict.fromkeys(connections - seen.keys())
-    idle = [one for one in seen if getattr(one, "cycle", one) is None and one.transport is not None]
-    for one in idle[: max(0, len(idle) - most)]:
-        one.transport.close()
+    idle = [peer for peer in seen if getattr(peer, "cycle", peer) is None and peer.transport is not None]
+    for peer in idle[: max(0, len(idle) - most)]:
+        peer.transport.close()

@@ -156,17 +156,17 @@ class Shelf:
 
 def _resume_run(path: Path, more: list[str]) -> int | None:
     command = [sys.executable, "-m", "sigma_run", "resume", str(path), "--quiet", *more]
-    with TemporaryFile() as told:  # the process lives on when this one has ended
+    with TemporaryFile() as errors:  # the process lives on when this one has ended
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=told, start_new_session=True
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
         )
         while process.poll() is None:
             if is_locked(path):
                 threading.Thread(target=process.wait, name="sigma-resumed", daemon=True).start()  # until it ends
                 return process.pid
             time.sleep(LOOK)
-        told.seek(0)
-        why = told.read().decode(errors="replace").strip()[-1000:]
+        errors.seek(0)
+        why = errors.read().decode(errors="replace").strip()[-1000:]
     if process.returncode:
         raise SigmaStateError(why or f"{path}: cannot be resumed (exit code {process.returncode}).")
     return None

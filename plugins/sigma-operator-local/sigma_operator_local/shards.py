@@ -110,10 +110,10 @@ class Sharding:
         return Share(records, gradients, {n: a.state[n] + b.state[n] for n in a.state})
 
     def _merge_gradients(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        found = self.merger.merge(a, b)
-        right = isinstance(found, np.ndarray | np.generic) and (found.shape, found.dtype) == (a.shape, a.dtype)
-        expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", found)
-        return read_only(np.asarray(found))
+        gradient = self.merger.merge(a, b)
+        right = isinstance(gradient, np.ndarray | np.generic) and (gradient.shape, gradient.dtype) == (a.shape, a.dtype)
+        expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", gradient)
+        return read_only(np.asarray(gradient))
 
 
 def _merge_records(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -129,7 +129,7 @@ def _weigh_share(share: Share, weight: float) -> Share:
     """Return a share weighted by its rows; totals of metrics are sums already."""
 
     def scale_values(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        found = {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
-        return {n: read_only(np.asarray(v)) for n, v in found.items()}
+        products = {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
+        return {n: read_only(np.asarray(v)) for n, v in products.items()}
 
     return Share(scale_values(share.records), scale_values(share.gradients), scale_values(share.state))

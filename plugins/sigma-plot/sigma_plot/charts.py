@@ -54,15 +54,15 @@ def panels(
     Curves with the same last name share a chart; if there are several runs, lines are labelled with theirs.  What was
     ``left`` of a curve are lines of their own before it, with the same label.
     """
-    found: dict[str, list[Line]] = {}
+    charts: dict[str, list[Line]] = {}
     for run, values in curves.items():
         for name, curve in values.items():
             head, _, measure = name.rpartition(".")
             label = " ".join(filter(None, [head, run if len(curves) > 1 else ""]))
-            others = [one.curve for one in (left or {}).get(run, {}).get(name, ())]
+            others = [stretch.curve for stretch in (left or {}).get(run, {}).get(name, ())]
             lines = [*(_line(label, other, over, True) for other in others), _line(label, curve, over)]
-            found.setdefault(measure, []).extend(lines)
-    return found
+            charts.setdefault(measure, []).extend(lines)
+    return charts
 
 
 def _line(label: str, curve: Curve, over: str, left: bool = False) -> Line:
@@ -142,12 +142,12 @@ def figure(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration
         library = import_module("matplotlib.figure")
     except ImportError as error:
         raise SigmaPluginError(f"plot: needs matplotlib ({error}). Install it: pip install matplotlib.") from error
-    made = library.Figure(figsize=(8, 0.6 + 2.6 * max(1, len(panels))), layout="constrained", dpi=150)
-    made.suptitle(title)
+    chart = library.Figure(figsize=(8, 0.6 + 2.6 * max(1, len(panels))), layout="constrained", dpi=150)
+    chart.suptitle(title)
     colours = series(panels)
     for i, (name, lines) in enumerate(panels.items()):
-        _axes(made.add_subplot(len(panels), 1, i + 1), name, lines, x, colours)
-    return made
+        _axes(chart.add_subplot(len(panels), 1, i + 1), name, lines, x, colours)
+    return chart
 
 
 def _axes(axes: Any, name: str, lines: Sequence[Line], x: str, colours: Mapping[str, int]) -> None:
@@ -166,9 +166,9 @@ def _axes(axes: Any, name: str, lines: Sequence[Line], x: str, colours: Mapping[
 
 def series(panels: Mapping[str, Sequence[Line]]) -> dict[str, int]:
     """Return the index into ``INK`` of each label, the same in all panels; training and validation come first."""
-    found = dict.fromkeys(line.label for lines in panels.values() for line in lines)
+    names = dict.fromkeys(line.label for lines in panels.values() for line in lines)
     always = ["training", "validation"]
-    labels = dict.fromkeys([*always, *found]) if found.keys() & set(always) else found
+    labels = dict.fromkeys([*always, *names]) if names.keys() & set(always) else names
     return {label: i % len(INK) for i, label in enumerate(labels)}
 
 

@@ -35,10 +35,10 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
     Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
     `*` stands for any characters. Branches that were left by a rewind are dotted.
     """
-    found = {name: read_curves(run) for name, run in shorten_run_names(runs).items()}
-    curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in found.items()}, patterns)
+    metrics = {name: read_curves(run) for name, run in shorten_run_names(runs).items()}
+    curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in metrics.items()}, patterns)
     joined = not as_json and (save is None or save.suffix.lower() != ".csv")
-    left: Left = {run: _by_name(own, lambda one: one.abandoned_stretches(joined)) for run, own in found.items()}
+    left: Left = {run: _by_name(own, lambda tree: tree.abandoned_stretches(joined)) for run, own in metrics.items()}
     if as_json:
         document({"runs": {run: _to_json(own, left[run]) for run, own in curves.items()}})
     elif save is None:
@@ -52,9 +52,9 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
 def read_curves(run: Path) -> Mapping[str, BranchedCurves]:
     """Return what was measured of each trainer of a run; raise SigmaConfigError if that is none."""
     stored = open_run(run, say)
-    if not (found := stored.curves(say)) and stored.read("config.toml") is None:
+    if not (curves := stored.curves(say)) and stored.read("config.toml") is None:
         raise SigmaConfigError(f"{run}: no metrics there. Pass the folder of a run.")
-    return found
+    return curves
 
 
 def shorten_run_names(runs: Sequence[Path]) -> dict[str, Path]:
@@ -78,13 +78,13 @@ def select_curves(curves: Curves, patterns: Sequence[str]) -> Curves:
 
     Raises SigmaConfigError for a pattern that matches nothing.
     """
-    names = dict.fromkeys(name for found in curves.values() for name in found)
+    names = dict.fromkeys(name for values in curves.values() for name in values)
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            known = ", ".join(names) or "none"
-            raise SigmaConfigError(f"--value {pattern}: was not measured. There are: {known}.")
+            listing = ", ".join(names) or "none"
+            raise SigmaConfigError(f"--value {pattern}: was not measured. There are: {listing}.")
     wanted = [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
-    return {run: {name: found[name] for name in wanted if name in found} for run, found in curves.items()}
+    return {run: {name: values[name] for name in wanted if name in values} for run, values in curves.items()}
 
 
 def _to_json(found: Mapping[str, Curve], left: Mapping[str, Sequence[Stretch]]) -> dict[str, dict[str, Any]]:
@@ -92,7 +92,7 @@ def _to_json(found: Mapping[str, Curve], left: Mapping[str, Sequence[Stretch]]) 
     return {
         name: {
             **_columns(curve),
-            **({"left": [_describe_stretch(one) for one in left[name]]} if left.get(name) else {}),
+            **({"left": [_describe_stretch(stretch) for stretch in left[name]]} if left.get(name) else {}),
         }
         for name, curve in found.items()
     }

@@ -27,7 +27,7 @@ HEAD = ("run", "name", "iteration", "epoch", "second", "value", "low", "high", "
 
 def terminal(panels: Panels, over: str, width: int, coloured: bool) -> str:
     """Return the charts as text, at most ``width`` columns wide, with a legend each."""
-    panels = {printable(name): [evolve(one, label=printable(one.label)) for one in panels[name]] for name in panels}
+    panels = {printable(name): [evolve(line, label=printable(line.label)) for line in panels[name]] for name in panels}
     styles = series(panels)
     charts = (_chart(lines, over, min(width, WIDEST), styles, coloured) for lines in panels.values())
     return "\n\n".join(f"{measure}: {chart}" for measure, chart in zip(panels, charts, strict=True))
@@ -90,9 +90,9 @@ def csv(curves: Mapping[str, Mapping[str, Curve]], left: Mapping[str, Mapping[st
     file = StringIO()
     writer = tables.writer(file, lineterminator="\n")
     writer.writerow(HEAD)
-    for run, found in curves.items():
-        for name, curve in found.items():
-            for way, one in ((0, curve), *((1, stretch.curve) for stretch in left.get(run, {}).get(name, ()))):
-                columns = (getattr(one, field).tolist() for field in FIELDS)
+    for run, values in curves.items():
+        for name, curve in values.items():
+            for way, branch in ((0, curve), *((1, stretch.curve) for stretch in left.get(run, {}).get(name, ()))):
+                columns = (getattr(branch, field).tolist() for field in FIELDS)
                 writer.writerows((run, name, *row, way) for row in zip(*columns, strict=True))
     return file.getvalue()

@@ -125,13 +125,13 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         stops = self.early_stopping and epochs is None
         splits = self._split_rows(rows, chosen["seed"]) if stops else {"training": rows}
         count = len(splits["training"]["inputs"])
-        made, history = train_network(
+        network, history = train_network(
             self._name, chosen, splits, self.epochs if epochs is None else epochs, before, bool(self.verbose),
             batch_size=self._batch(count),
             hooks=settings.hooks(self.hooks, self.patience if stops else None),
         )  # fmt: skip
-        self.network_, self.history_ = made, {name: np.array(values) for name, values in history.items()}
-        self.n_iter_ = made.epochs
+        self.network_, self.history_ = network, {name: np.array(values) for name, values in history.items()}
+        self.n_iter_ = network.epochs
 
     def _batch(self, count: int) -> Any:
         """Return the rows of a batch: at most all of them. The trainer refuses a value that is not a number."""
@@ -200,30 +200,30 @@ class SigmaClassifier(ClassifierMixin, SigmaEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the most probable class of each sample; of equal ones, the first."""
         chosen = self.predict_proba(X).argmax(axis=1)
-        found: np.ndarray = self.classes_[chosen]
-        return found
+        classes: np.ndarray = self.classes_[chosen]
+        return classes
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the probability of each class, in the order of ``classes_``.
 
         Raises SigmaConfigError for a network with another number of outputs.
         """
-        found = self._network_outputs(X)
-        if found.shape == (len(found), 1) and len(self.classes_) == 2:  # that of the second one
-            found = np.concatenate([1 - found, found], axis=1)
-        if found.shape[1:] != self.classes_.shape:
+        outputs = self._network_outputs(X)
+        if outputs.shape == (len(outputs), 1) and len(self.classes_) == 2:  # that of the second one
+            outputs = np.concatenate([1 - outputs, outputs], axis=1)
+        if outputs.shape[1:] != self.classes_.shape:
             count = len(self.classes_)
             raise SigmaConfigError(
-                f"{self._name}: the network has outputs of shape {found.shape[1:]} for {count} classes. End it with "
+                f"{self._name}: the network has outputs of shape {outputs.shape[1:]} for {count} classes. End it with "
                 f"output({count}) + softmax_cross_entropy()."
             )
-        return found
+        return outputs
 
     def predict_log_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
-            found: np.ndarray = np.log(self.predict_proba(X))
-        return found
+            logarithms: np.ndarray = np.log(self.predict_proba(X))
+        return logarithms
 
 
 class SigmaRegressor(RegressorMixin, SigmaEstimator):  # type: ignore[misc]
@@ -252,8 +252,8 @@ class SigmaRegressor(RegressorMixin, SigmaEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """Return the predicted numbers: one a sample, or a row of them, as in training."""
-        found = self._network_outputs(X)
-        return found[:, 0] if self._flat else found
+        outputs = self._network_outputs(X)
+        return outputs[:, 0] if self._flat else outputs
 
 
 for _one in (SigmaClassifier, SigmaRegressor):

@@ -58,9 +58,9 @@ class TrainedNetwork:
         """Return a trainer in this state, on rows of zeros; it is made on first use."""
         if self._trainer is None:
             rows = {name: values.repeat(SIZES[-1], axis=0) for name, values in self.blank.items()}
-            made = trainer(self.name, self.settings, {"training": rows}, Holder, batch_size=SIZES[-1])
-            self.restore(made)
-            self._trainer = made
+            network_trainer = trainer(self.name, self.settings, {"training": rows}, Holder, batch_size=SIZES[-1])
+            self.restore(network_trainer)
+            self._trainer = network_trainer
         return self._trainer
 
     def restore(self, made: NetworkTrainer) -> None:
@@ -68,7 +68,7 @@ class TrainedNetwork:
         session = made.session
         fresh = session.ask(session.snapshot)
         for name in {*fresh.arrays, *self.arrays}:
-            mine, wanted = (np.shape(one[name]) if name in one else None for one in (self.arrays, fresh.arrays))
+            mine, wanted = (np.shape(table[name]) if name in table else None for table in (self.arrays, fresh.arrays))
             if mine != wanted:
                 raise SigmaConfigError(
                     f"{self.name}: the shape of {name} is {wanted}, and {mine} in the network that was trained. Call "
@@ -91,8 +91,8 @@ class TrainedNetwork:
         size = next(size for size in SIZES if len(inputs) <= size)
         rows = np.zeros((size, *inputs.shape[1:]), inputs.dtype)
         rows[: len(inputs)] = inputs
-        found: np.ndarray = self.trainer.predict(rows)
-        return found[: len(inputs)]
+        outputs: np.ndarray = self.trainer.predict(rows)
+        return outputs[: len(inputs)]
 
 
 def trainer(
@@ -119,14 +119,14 @@ def train_network(
 
     Settings in ``more`` concern this training alone, such as the size of batches.
     """
-    made = trainer(name, settings, splits, **more)
+    network_trainer = trainer(name, settings, splits, **more)
     try:
         if before is not None:
-            before.restore(made)
-        history = made.fit(epochs=epochs, progress=progress)
-        state = made.session.ask(made.session.snapshot)
+            before.restore(network_trainer)
+        history = network_trainer.fit(epochs=epochs, progress=progress)
+        state = network_trainer.session.ask(network_trainer.session.snapshot)
     finally:
-        made.close()
+        network_trainer.close()
     arrays = {name: values for name, values in state.arrays.items() if not name.startswith("kept.")}
     blank = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in splits["training"].items()}
     return TrainedNetwork(name, settings, blank, arrays, state.values), history

@@ -104,17 +104,17 @@ def unknown_ops() -> Iterator[dict[str, tuple[Callable[[Node], Node], Callable[[
             lambda ns, x, times: x**times,
         ),
     }  # fmt: skip
-    made = {name: op(name, *rule) for name, rule in rules.items()}
-    found: dict[str, Any] = {
-        "unknown:wave": (made["unknown:wave"], np.sin),
-        "unknown:bump": (made["unknown:bump"], lambda x: x / (x * x + 1)),
-        "unknown:first": (made["unknown:first"], lambda x: x.sum(0) * 2),
-        "unknown:power": (lambda x: made["unknown:power"](x, times=2), np.square),
+    ops = {name: op(name, *rule) for name, rule in rules.items()}
+    pairs: dict[str, Any] = {
+        "unknown:wave": (ops["unknown:wave"], np.sin),
+        "unknown:bump": (ops["unknown:bump"], lambda x: x / (x * x + 1)),
+        "unknown:first": (ops["unknown:first"], lambda x: x.sum(0) * 2),
+        "unknown:power": (lambda x: ops["unknown:power"](x, times=2), np.square),
     }
     try:
-        yield found
+        yield pairs
     finally:
-        for name in made:
+        for name in ops:
             OPS.pop(name)
             MEANINGS.pop(name, None)
 
@@ -139,17 +139,17 @@ class BackendSuite(Suite):
         every = [sample for group in samples().values() for sample in group]
         for precision in self.precisions:
             for sample, results in self._run_samples(every, precision):
-                for found, wanted in zip(results, _meant(sample, precision), strict=True):
-                    _alike(found, wanted, precision, str(sample))
+                for result, wanted in zip(results, _meant(sample, precision), strict=True):
+                    _alike(result, wanted, precision, str(sample))
 
     def test_edge_inputs_agree_with_the_meaning(self) -> None:
         """Treat infinities, NaN, signed zeros and empty arrays as docs/numbers.md says."""
         for precision in self.precisions:
-            for sample, (found,) in self._run_samples(list(edges()), precision):
+            for sample, (result,) in self._run_samples(list(edges()), precision):
                 (wanted,) = _meant(sample, precision)
-                _alike(found, wanted, precision, str(sample))
+                _alike(result, wanted, precision, str(sample))
                 if OPS[sample.op].signed:
-                    signs = [np.signbit(np.where(x == 0.0, x, 1.0)) for x in (found, wanted)]
+                    signs = [np.signbit(np.where(x == 0.0, x, 1.0)) for x in (result, wanted)]
                     np.testing.assert_array_equal(signs[0], signs[1], err_msg=f"the sign of a zero: {sample}")
 
     def test_denormals_are_kept_or_flushed_to_zero(self) -> None:
@@ -157,11 +157,11 @@ class BackendSuite(Suite):
         for precision in self.precisions:
             pairs = list(denormals(precision))
             results = self._run_samples([sample for sample, _ in pairs], precision)
-            for (sample, (found,)), (_, flushed) in zip(results, pairs, strict=True):
+            for (sample, (result,)), (_, flushed) in zip(results, pairs, strict=True):
                 wanted = [_meant(x, precision)[0] for x in (sample, flushed)]
                 how = TOLERANCE[precision], np.finfo(precision).tiny
-                near = [np.isclose(found, x, *how, equal_nan=True) for x in wanted]
-                assert np.logical_or(*near).all(), f"{sample}: {found} is neither of {wanted}"
+                near = [np.isclose(result, x, *how, equal_nan=True) for x in wanted]
+                assert np.logical_or(*near).all(), f"{sample}: {result} is neither of {wanted}"
 
     def test_indices_outside_their_axis_are_refused(self) -> None:
         """Raise a SigmaError that names the indices."""
@@ -174,8 +174,8 @@ class BackendSuite(Suite):
         ties = {**TIES, **GUARDED}
         for precision in self.precisions:
             arrays = [tie.at.astype(precision) for tie in ties.values()]
-            found = self._run_as_one([tie.graph(precision) for tie in ties.values()], arrays)
-            for name, tie, slope, curvature in zip(ties, ties.values(), found[::2], found[1::2], strict=True):
+            results = self._run_as_one([tie.graph(precision) for tie in ties.values()], arrays)
+            for name, tie, slope, curvature in zip(ties, ties.values(), results[::2], results[1::2], strict=True):
                 np.testing.assert_allclose(slope, tie.slope, 1e-6, err_msg=name)
                 np.testing.assert_allclose(curvature, np.broadcast_to(tie.curvature, slope.shape), 1e-6, err_msg=name)
 
@@ -247,10 +247,10 @@ class BackendSuite(Suite):
             inputs = [symbol(x.shape, precision) for x in arrays]
             graph = Graph(tuple(inputs), tuple(large_results(*inputs)))
             wanted = interpret(graph, numpy_namespace())(*arrays)
-            for place, (found, other) in enumerate(zip(self._run_as_one([graph], arrays), wanted, strict=True)):
+            for place, (result, other) in enumerate(zip(self._run_as_one([graph], arrays), wanted, strict=True)):
                 scale = 1.0 + float(np.abs(other).max())
                 slack = TOLERANCE[precision] * scale * 20
-                np.testing.assert_allclose(found, other, rtol=slack, atol=slack, err_msg=f"large result {place}")
+                np.testing.assert_allclose(result, other, rtol=slack, atol=slack, err_msg=f"large result {place}")
 
     def test_sums_of_many_terms_are_exact_within_the_bound(self) -> None:
         """Add in blocks, in pairs or in a wider dtype, along every axis: docs/numbers.md states the bound."""
@@ -261,8 +261,8 @@ class BackendSuite(Suite):
             exact = math.fsum(float(x) for x in arrays[0])
             slack = ROUNDINGS * float(np.finfo(precision).eps) / 2 * exact
             graphs = [Graph(tuple(inputs), (*sums, f.sum(inputs[1]) / 3.0))]
-            for place, found in enumerate(self._run_as_one(graphs, arrays)):
-                np.testing.assert_allclose(found, exact, rtol=0.0, atol=slack, err_msg=f"sum {place}")
+            for place, total in enumerate(self._run_as_one(graphs, arrays)):
+                np.testing.assert_allclose(total, exact, rtol=0.0, atol=slack, err_msg=f"sum {place}")
 
     def test_large_results_have_the_same_bits_each_time(self) -> None:
         """Sum in an order that depends on shapes alone."""
@@ -271,8 +271,8 @@ class BackendSuite(Suite):
         backend = self.make()
         call = backend.lower(Graph(tuple(inputs), tuple(large_results(*inputs))), {})
         placed = [backend.to_device(x) for x in arrays]
-        found = [b"".join(backend.to_host(x).tobytes() for x in call(*placed)) for _ in range(8)]
-        assert len({*found}) == 1
+        results = [b"".join(backend.to_host(x).tobytes() for x in call(*placed)) for _ in range(8)]
+        assert len({*results}) == 1
 
     def test_arrays_in_any_layout_give_the_same_results(self) -> None:
         """Respect the strides of operands."""
@@ -280,12 +280,12 @@ class BackendSuite(Suite):
         call = backend.lower(Graph((x, y), (x @ f.reshape(y, (4, 1)), f.exp(x) + y, f.sum(x, axis=0), x.T)), {})
         host = np.random.default_rng(0).normal(size=(12, 8)).astype(np.float32)
         row = np.arange(4, dtype=np.float32)
-        plain = [backend.to_host(one) for one in call(backend.to_device(host[::2, ::2].copy()), backend.to_device(row))]
+        plain = [backend.to_host(x) for x in call(backend.to_device(host[::2, ::2].copy()), backend.to_device(row))]
         turned = np.ascontiguousarray(host[::2, ::2].T).T
         for layout, rows in ((host[::2, ::2], row), (turned, row), (host[::2, ::2], row[::-1][::-1])):
-            found = [backend.to_host(one) for one in call(backend.to_device(layout), backend.to_device(rows))]
-            for one, other in zip(found, plain, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+            results = [backend.to_host(x) for x in call(backend.to_device(layout), backend.to_device(rows))]
+            for result, other in zip(results, plain, strict=True):
+                np.testing.assert_allclose(result, other, rtol=1e-6, atol=1e-6)
 
     def test_results_share_no_memory_with_operands(self) -> None:
         """Copy an operand that is a result."""
@@ -306,12 +306,12 @@ class BackendSuite(Suite):
         for precision in self.precisions:
             values = x.astype(precision)
             with unknown_ops() as ops:
-                for name, (made, wanted) in ops.items():
+                for name, (compute, wanted) in ops.items():
                     node = symbol(values.shape, precision)
-                    results = [made(node)]
+                    results = [compute(node)]
                     results += gradient(f.sum(results[0]), [node])
-                    found = self._run_as_one([Graph((node,), tuple(results))], [values])
-                    _alike(found[0], np.asarray(wanted(values), precision), precision, name)
+                    outputs = self._run_as_one([Graph((node,), tuple(results))], [values])
+                    _alike(outputs[0], np.asarray(wanted(values), precision), precision, name)
 
     def test_scalars_stay_scalars(self) -> None:
         """Return arrays of shape () for results without axes."""
@@ -371,14 +371,14 @@ class BackendSuite(Suite):
         shared = {name: backend.share(values) for name, values in host.items()}
         burst = backend.compile(training_step()).run(state, shared, rows, {"rate": np.float32(0.5)}, 8)
         (wanted,) = self._run(backend, [8])
-        assert alike(*(backend.to_host(found.state["weights"]).tobytes() for found in (burst, wanted)))
+        assert alike(*(backend.to_host(outcome.state["weights"]).tobytes() for outcome in (burst, wanted)))
         assert {name: values.tobytes() for name, values in host.items()} == before
 
     def test_a_live_value_may_be_one_number_or_one_per_step(self) -> None:
         """Take entry i of a live value with an axis in iteration i."""
         backend = self.make()
-        one, many = (self._run(backend, [8], rate)[0] for rate in (np.float32(0.5), np.full(8, 0.5, np.float32)))
-        assert alike(*(backend.to_host(burst.state["weights"]).tobytes() for burst in (one, many)))
+        scalar, many = (self._run(backend, [8], rate)[0] for rate in (np.float32(0.5), np.full(8, 0.5, np.float32)))
+        assert alike(*(backend.to_host(burst.state["weights"]).tobytes() for burst in (scalar, many)))
         rates = np.linspace(1.0, 0.1, 8, dtype=np.float32)
         falling, single = (self._run(backend, parts, rates)[-1] for parts in ([8], [1] * 8))
         assert backend.to_host(falling.state["weights"]).tobytes() != backend.to_host(many.state["weights"]).tobytes()
@@ -434,10 +434,10 @@ class BackendSuite(Suite):
         """Protect what the backend shares between programs."""
         backend = self.make()
         with ThreadPoolExecutor(8) as pool:
-            found = list(
+            results = list(
                 pool.map(lambda _: backend.to_host(self._run(backend, [3, 5])[-1].state["weights"]), range(16))
             )
-        assert len({weights.tobytes() for weights in found}) == 1
+        assert len({weights.tobytes() for weights in results}) == 1
 
     def test_many_threads_may_call_one_program_at_once(self) -> None:
         """Give each call buffers of its own."""
@@ -521,11 +521,11 @@ class LoweringSuite(Suite):
 
     def _agree(self, samples: Sequence[Sample]) -> None:
         for sample, precision in product(samples, TOLERANCE):
-            (found,), (wanted,) = (
+            (result,), (wanted,) = (
                 self._run(sample.graph(precision), *sample.operands(precision)),
                 _meant(sample, precision),
             )
-            _alike(found, wanted, precision, str(sample))
+            _alike(result, wanted, precision, str(sample))
 
     def test_the_gradient_agrees_with_finite_differences(self) -> None:
         """Correct the op's gradient rule, or the kernel."""
@@ -536,8 +536,8 @@ class LoweringSuite(Suite):
             whole = Graph(graph.inputs, (loss, *gradient(loss, [graph.inputs[i] for i in places])))
             along = [draw.normal(size=x.shape) * (i in places) for i, x in enumerate(arrays)]
             high, low = (self._run(whole, *map(lambda x, v: x + h * v, arrays, along))[0] for h in (1e-5, -1e-5))
-            found = sum(np.sum(v * along[i]) for i, v in zip(places, self._run(whole, *arrays)[1:], strict=True))
-            np.testing.assert_allclose(found, (high - low) / 2e-5, rtol=1e-6, atol=1e-7, err_msg=str(sample))
+            slope = sum(np.sum(v * along[i]) for i, v in zip(places, self._run(whole, *arrays)[1:], strict=True))
+            np.testing.assert_allclose(slope, (high - low) / 2e-5, rtol=1e-6, atol=1e-7, err_msg=str(sample))
 
     def test_equal_operands_give_equal_bits_in_any_row(self) -> None:
         """Compute each row as all others, also the last ones of an array."""

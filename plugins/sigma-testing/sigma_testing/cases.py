@@ -92,11 +92,11 @@ def elementwise(shape: Callable[..., Any], rules: Sequence[Callable[..., Any]] =
 
 def _arithmetic() -> list[Sample]:
     low = {name: 0.3 for name, row in OPS.items() if row.domain == "positive"}
-    one, two = elementwise(shapes.same), elementwise(shapes.binary)
+    unary, two = elementwise(shapes.same), elementwise(shapes.binary)
     return [
         *(Sample(op, (_floats(*x, low=low.get(op, -2.0)), _floats(*y, low=low.get(op, -2.1) + 0.2)))
           for op in two for x, y in PAIRS),
-        *(Sample(op, (_floats(2, 3, 5, low=low.get(op, -2.0)),)) for op in one),
+        *(Sample(op, (_floats(2, 3, 5, low=low.get(op, -2.0)),)) for op in unary),
         Sample("is_finite", (np.array([1.0, np.inf, -np.inf, np.nan]),)),
     ]  # fmt: skip
 

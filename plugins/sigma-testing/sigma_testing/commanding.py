@@ -83,19 +83,19 @@ class CommandSuite(Suite):
 
     def test_it_describes_itself_and_each_of_its_fields(self) -> None:
         """Write a docstring of a sentence, with the fields below a line `Args:`."""
-        made = type(self.make())
-        first = (made.__doc__ or "").strip().partition("\n")[0]
-        assert first.endswith("."), f"the first line of the docstring of {made.__name__} is no sentence"
-        lacking = [field.name for field in attrs.fields(made) if field.name not in settings.documented(made)]
+        cls = type(self.make())
+        first = (cls.__doc__ or "").strip().partition("\n")[0]
+        assert first.endswith("."), f"the first line of the docstring of {cls.__name__} is no sentence"
+        lacking = [field.name for field in attrs.fields(cls) if field.name not in settings.documented(cls)]
         assert not lacking, f"Args: lacks {', '.join(lacking)}"
 
     def test_the_journal_holds_all_of_it(self) -> None:
         """Declare fields of plain JSON values, and convert others."""
-        made = self.make()
-        row = json.loads(json.dumps(made.to_row(), allow_nan=False))
-        assert row.pop("command") == made.command
-        again = type(made)(**row)
-        assert again == made, f"the journal holds {again!r}"
+        command = self.make()
+        row = json.loads(json.dumps(command.to_row(), allow_nan=False))
+        assert row.pop("command") == command.command
+        again = type(command)(**row)
+        assert again == command, f"the journal holds {again!r}"
 
     def test_planning_changes_nothing(self) -> None:
         """Return another run from plan(), and leave the one that is given as it is."""

@@ -43,12 +43,12 @@ class CriterionSuite(Suite):
 
     def answers(self, rows: Sequence[Mapping[str, Any]], anew: bool = False) -> list[bool | None]:
         """Return its answers; if ``anew``, each is that of a new criterion, with the memory read back from JSON."""
-        criterion, memory, found = self.make(), dict[str, Any](), []
+        criterion, memory, answers = self.make(), dict[str, Any](), []
         for at, row in enumerate(rows, 1):
             if anew:
                 criterion, memory = self.make(), json.loads(json.dumps(memory))
-            found.append(criterion.answer(lambda address, row=row: self._read(row, address), memory, Moment(at, at)))  # type: ignore[misc]
-        return found
+            answers.append(criterion.answer(lambda address, row=row: self._read(row, address), memory, Moment(at, at)))  # type: ignore[misc]
+        return answers
 
     def _read(self, row: Mapping[str, Any], address: str) -> Any:
         declared = self.make().addresses()
@@ -57,14 +57,14 @@ class CriterionSuite(Suite):
 
     def test_it_answers_what_is_expected(self) -> None:
         """Compare answer() with expected(), row by row."""
-        found, wanted = self.answers(self.rows()), [*self.expected()]
-        assert found == wanted, f"expected {wanted} (got {found})."
-        assert True in found, f"it never holds (got {found}). Return rows at some of which it does."
+        answers, wanted = self.answers(self.rows()), [*self.expected()]
+        assert answers == wanted, f"expected {wanted} (got {answers})."
+        assert True in answers, f"it never holds (got {answers}). Return rows at some of which it does."
 
     def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
         """Keep nothing on the criterion, which is evaluated from a saved memory."""
-        found, anew = self.answers(self.rows()), self.answers(self.rows(), anew=True)
-        assert found == anew, f"with memory read back from JSON it answers {anew} (got {found}). Keep state in memory."
+        first, anew = self.answers(self.rows()), self.answers(self.rows(), anew=True)
+        assert first == anew, f"with memory read back from JSON it answers {anew} (got {first}). Keep state in memory."
 
     def test_it_does_not_hold_where_values_are_unpublished_or_not_numbers(self) -> None:
         """Look for None and NaN before comparing."""
@@ -74,6 +74,6 @@ class CriterionSuite(Suite):
 
     def test_its_text_is_read_back_as_an_equal_criterion(self) -> None:
         """Use settings that are numbers, booleans or strings."""
-        made = self.make()
-        read = Criterion.parse(str(made)).bound(lambda kind, name: type(made))
-        assert read == made, f"{made} is read back as another criterion. Decorate its class with attrs.frozen."
+        rule = self.make()
+        read = Criterion.parse(str(rule)).bound(lambda kind, name: type(rule))
+        assert read == rule, f"{rule} is read back as another criterion. Decorate its class with attrs.frozen."

@@ -102,11 +102,11 @@ class DatasetSuite(Suite):
     def test_every_row_of_a_block_has_its_number_in_the_split(self) -> None:
         """Leave numbers() and counts as they are, unless rows of another dataset are left out."""
         dataset = self.make()
-        found = [dataset.numbers(block).tolist() for block in range(dataset.blocks)]
-        assert [*map(len, found)] == [dataset.rows(block) for block in range(dataset.blocks)]
+        numbers = [dataset.numbers(block).tolist() for block in range(dataset.blocks)]
+        assert [*map(len, numbers)] == [dataset.rows(block) for block in range(dataset.blocks)]
         assert dataset.counts["rows"] == len(dataset)
         if not dataset.counts["excluded"]:
-            assert [number for block in found for number in block] == [*range(len(dataset))]
+            assert [number for block in numbers for number in block] == [*range(len(dataset))]
 
     def test_reading_a_block_twice_gives_the_same_values(self) -> None:
         """Make a block from its number alone."""
@@ -118,7 +118,7 @@ class DatasetSuite(Suite):
         """Make a block from its number alone, without a position that moves."""
         used, order = self.make(), [*range(self.make().blocks)]
         first = self._blocks(used, order)
-        assert all(alike(self._blocks(one, order[::-1]), first) for one in (used, self.make()))
+        assert all(alike(self._blocks(dataset, order[::-1]), first) for dataset in (used, self.make()))
 
     def test_a_block_stays_as_it_is_while_others_are_read(self) -> None:
         """Give each block arrays of its own."""
@@ -147,9 +147,9 @@ class DatasetSuite(Suite):
         dataset = self.make()
         wanted = self._blocks(dataset, range(dataset.blocks))
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda n: self._blocks(dataset, [n]), [*range(dataset.blocks)] * 8))
-        for one in found:
-            assert one.items() <= wanted.items()
+            parts = list(pool.map(lambda n: self._blocks(dataset, [n]), [*range(dataset.blocks)] * 8))
+        for part in parts:
+            assert part.items() <= wanted.items()
 
     def _encode(self, dataset: Dataset, section: str) -> Dataset:
         try:
@@ -169,7 +169,7 @@ class DatasetSuite(Suite):
             )
             assert [encoded.rows(n) for n in range(encoded.blocks)] == [dataset.rows(n) for n in range(dataset.blocks)]
             assert {*encoded.sections} == {*dataset.sections}
-            assert all(isinstance(one, Label) for one in encoded.class_names(name))
+            assert all(isinstance(label, Label) for label in encoded.class_names(name))
             columns = [*encoded.column_names(name)]
             assert not columns or encoded.sections[name].shape == (len(columns),), "name all columns of a vector"
         assert self._blocks(dataset, range(dataset.blocks)) == before
@@ -179,9 +179,9 @@ class DatasetSuite(Suite):
         dataset = self.make()
         before = self._blocks(dataset, range(dataset.blocks))
         for classes in ([], [*dataset.sections]):
-            found = dataset.findings(classes, {"validation": self.make()})
-            assert not isinstance(found, str), "findings() must be a list of sentences"
-            assert all(isinstance(text, str) and text.rstrip().endswith(".") for text in found), found
+            findings = dataset.findings(classes, {"validation": self.make()})
+            assert not isinstance(findings, str), "findings() must be a list of sentences"
+            assert all(isinstance(text, str) and text.rstrip().endswith(".") for text in findings), findings
         assert self._blocks(dataset, range(dataset.blocks)) == before
 
     def test_columns_are_matched_by_name_and_never_by_position(self) -> None:
@@ -196,12 +196,12 @@ class DatasetSuite(Suite):
                     dataset.align(_training_columns(section, [*names[1:], f"{names[0]} of others"]))
 
     def _check_columns(self, dataset: Dataset, section: str, wanted: Sequence[str]) -> None:
-        found, names = dataset.align(_training_columns(section, wanted)), [*dataset.column_names(section)]
-        assert [*found.column_names(section)] == [*wanted], "match columns by name in align()"
+        result, names = dataset.align(_training_columns(section, wanted)), [*dataset.column_names(section)]
+        assert [*result.column_names(section)] == [*wanted], "match columns by name in align()"
         places = [names.index(name) for name in wanted]
         for block in range(dataset.blocks):
             moved = dataset.block(block)[section][:, places]
-            assert np.array_equal(found.block(block)[section], moved), "move columns with their names"
+            assert np.array_equal(result.block(block)[section], moved), "move columns with their names"
 
 
 def _training_columns(section: str, columns: Sequence[str]) -> Any:
@@ -232,8 +232,8 @@ class PreprocessorSuite(Suite):
 
     def use(self) -> None:
         """Make it, and use it once."""
-        made, values = self.make(), self.values()
-        made.apply(values, made.fit([values]))
+        preprocessor, values = self.make(), self.values()
+        preprocessor.apply(values, preprocessor.fit([values]))
 
     def test_it_keeps_the_rows_and_does_not_modify_its_input(self) -> None:
         """Return a new array with as many rows from apply()."""
@@ -263,34 +263,34 @@ class PreprocessorSuite(Suite):
         used, values = self.make(), self.values()
         used.fit([values[:2] + values[:2]])
         used.apply(values, used.fit([values[1:]]))
-        found, wanted = used.fit([values]), self.make().fit([values])
-        assert alike(*({name: x.tobytes() for name, x in one.items()} for one in (found, wanted)))
+        state, wanted = used.fit([values]), self.make().fit([values])
+        assert alike(*({name: x.tobytes() for name, x in arrays.items()} for arrays in (state, wanted)))
 
     def test_its_graph_computes_the_same(self) -> None:
         """Return what apply() returns from graph(), if there is one."""
-        made, values = self.make(), self.values()
-        if type(made).graph is Preprocessor.graph:
+        preprocessor, values = self.make(), self.values()
+        if type(preprocessor).graph is Preprocessor.graph:
             return
-        fitted, wide = made.fit([values]), {"int8", "int16", "uint8", "uint16"}
+        fitted, wide = preprocessor.fit([values]), {"int8", "int16", "uint8", "uint16"}
         given = values.astype("int32") if values.dtype.name in wide else values
         node = symbol(given.shape, given.dtype.name)
-        (found,) = interpret(Graph((node,), (made.graph(node, fitted),)), numpy_namespace())(given)
-        wanted = made.apply(values, fitted)
-        assert found.dtype == wanted.dtype
-        assert np.array_equal(found, wanted)
+        (result,) = interpret(Graph((node,), (preprocessor.graph(node, fitted),)), numpy_namespace())(given)
+        wanted = preprocessor.apply(values, fitted)
+        assert result.dtype == wanted.dtype
+        assert np.array_equal(result, wanted)
 
     def test_its_inverse_returns_what_it_was_applied_to(self) -> None:
         """Return the values before apply() from inverse(), if there is one."""
-        made, values = self.make(), self.values()
-        fitted = made.fit([values])
-        given = np.asarray(made.apply(values, fitted), np.float64)
+        preprocessor, values = self.make(), self.values()
+        fitted = preprocessor.fit([values])
+        given = np.asarray(preprocessor.apply(values, fitted), np.float64)
         node = symbol(given.shape, "float64")
-        if (inverse := made.inverse(node, fitted)) is None:
+        if (inverse := preprocessor.inverse(node, fitted)) is None:
             return
         assert (inverse.shape, inverse.dtype) == (values.shape, "float64"), "keep the shape and the dtype in inverse()"
-        (found,) = interpret(Graph((node,), (inverse,)), numpy_namespace())(given)
+        (result,) = interpret(Graph((node,), (inverse,)), numpy_namespace())(given)
         size = float(np.abs(values).max())  # of which float32 keeps seven digits
-        np.testing.assert_allclose(found, values, rtol=1e-5, atol=1e-5 * size, err_msg="undo apply() in inverse()")
+        np.testing.assert_allclose(result, values, rtol=1e-5, atol=1e-5 * size, err_msg="undo apply() in inverse()")
 
     def test_applying_learns_nothing(self) -> None:
         """Change neither the preprocessor nor the fitted values in apply()."""
@@ -327,8 +327,8 @@ class PreprocessorSuite(Suite):
         """Choose the dtype from that of the values, and keep the axis of rows."""
         preprocessor, values = self.make(), self.values()
         fitted = preprocessor.fit([values])
-        many, one = preprocessor.apply(values, fitted), preprocessor.apply(values[:1], fitted)
-        assert (one.dtype, one.shape) == (many.dtype, (1, *many.shape[1:]))
+        many, row = preprocessor.apply(values, fitted), preprocessor.apply(values[:1], fitted)
+        assert (row.dtype, row.shape) == (many.dtype, (1, *many.shape[1:]))
 
     def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:
         """Merge the statistics of blocks weighted by their rows."""

@@ -71,8 +71,8 @@ class ExporterSuite(Suite):
 
     def test_it_writes_the_file_it_is_asked_for(self) -> None:
         """Write the path as it is given, with its extension."""
-        found = self.export_files()
-        assert found.get(FILE), f"wrote {', '.join(found) or 'nothing'} instead of {FILE}"
+        files = self.export_files()
+        assert files.get(FILE), f"wrote {', '.join(files) or 'nothing'} instead of {FILE}"
 
     def test_it_writes_the_same_bytes_every_time(self) -> None:
         """Leave out times, and sort what has no order."""
@@ -91,15 +91,15 @@ class ExporterSuite(Suite):
 
     def test_it_reads_what_it_writes(self) -> None:
         """Return the parameters from arrays(), by address and with all their digits, if it reads files."""
-        made, network = self.make(), self.network()
-        if type(made).arrays is Exporter.arrays:
+        exporter, network = self.make(), self.network()
+        if type(exporter).arrays is Exporter.arrays:
             return
         with TemporaryDirectory() as folder:
-            made.export(network, Path(folder) / FILE)
-            found = made.arrays(Path(folder) / FILE)
+            exporter.export(network, Path(folder) / FILE)
+            arrays = exporter.arrays(Path(folder) / FILE)
         for name, values in network.arrays.items():
-            assert name in found, f"{name}: is not among {', '.join(found)}"
-            np.testing.assert_array_equal(found[name], values, err_msg=name)
+            assert name in arrays, f"{name}: is not among {', '.join(arrays)}"
+            np.testing.assert_array_equal(arrays[name], values, err_msg=name)
 
     def test_it_leaves_the_arrays_as_they_are(self) -> None:
         """Copy what is to be changed."""

@@ -61,7 +61,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
     ) -> Plugin:
         folder, package = tmp_path / name, name.replace("-", "_")
         files = {module: dedent(source) for module, source in modules.items()}
-        files["plugin"] = PLUGIN.format(components=", ".join(f"Component({one})" for one in components))
+        files["plugin"] = PLUGIN.format(components=", ".join(f"Component({component})" for component in components))
         if text is not None:
             files["plugin"] = dedent(text)
         for file, source in {"__init__": "", **files}.items():
@@ -69,7 +69,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_catalogu
             monkeypatch.delitem(sys.modules, f"{package}.{file}", raising=False)
         monkeypatch.delitem(sys.modules, package, raising=False)
         about = [f"Name: {name}", f"Version: {version}", f"Summary: Things of {name}"]
-        about += [f"Requires-Dist: {one}" for one in requires]
+        about += [f"Requires-Dist: {requirement}" for requirement in requires]
         _write(folder / f"{package}-{version}.dist-info" / "METADATA", "\n".join(about) + "\n")
         entries = ["[sigma_kernel.plugins]", f"plugin = {package}.plugin", "[sigma_kernel.verbs]"]
         entries += [f"{command} = {path}" for command, path in commands.items()]

@@ -50,8 +50,8 @@ class ActivationSuite(Suite):
 
     def run(self, x: np.ndarray) -> np.ndarray:
         """Return the activation of an array, computed in NumPy."""
-        (found,) = interpret(trace(self.make(), Spec(x.shape, x.dtype.name)), numpy_namespace())(x)
-        return np.asarray(found)
+        (result,) = interpret(trace(self.make(), Spec(x.shape, x.dtype.name)), numpy_namespace())(x)
+        return np.asarray(result)
 
     def values(self) -> np.ndarray:
         """Return numbers of every size, and zero, in rows of 5."""
@@ -73,8 +73,8 @@ class ActivationSuite(Suite):
     @pytest.mark.parametrize("precision", ["float32", "float64"])
     def test_shape_and_precision_stay_as_they_are(self, shape: tuple[int, ...], precision: str) -> None:
         """Apply it to arrays of up to four axes, and of no rows."""
-        found = self.run(np.zeros(shape, precision))
-        assert (found.shape, found.dtype.name) == (shape, precision)
+        result = self.run(np.zeros(shape, precision))
+        assert (result.shape, result.dtype.name) == (shape, precision)
 
     def test_a_row_does_not_depend_on_the_others(self) -> None:
         """Apply it to rows, alone and together."""
@@ -102,8 +102,8 @@ class ActivationSuite(Suite):
         x = symbol((2, 4))
         graph = Graph((x,), (self.make()(x), *gradient(f.sum(self.make()(x)), [x])))
         at = np.array([[-1e4, -88.0, 88.0, 1e4], [-17.0, 17.0, 1e3, -1e3]], np.float32)
-        for found in interpret(graph, numpy_namespace())(at):
-            assert not np.isnan(found).any()
+        for result in interpret(graph, numpy_namespace())(at):
+            assert not np.isnan(result).any()
 
     def test_two_calls_give_the_same_graph(self) -> None:
         """Trace twice: an activation draws no random numbers, and counts nothing."""
@@ -145,10 +145,10 @@ class OpSuite(Suite):
 
     def test_it_is_in_the_table_under_the_name_of_its_distribution(self) -> None:
         """Make it with op("distribution:name", ...)."""
-        made = self.make()
-        assert made.name in OPS
-        assert ":" in made.name, f"{made.name}: is not of the form distribution:name"
-        assert made.expansion is not None or made.name in MEANINGS, f"{made.name}: has neither meaning nor expansion"
+        op = self.make()
+        assert op.name in OPS
+        assert ":" in op.name, f"{op.name}: is not of the form distribution:name"
+        assert op.expansion is not None or op.name in MEANINGS, f"{op.name}: has neither meaning nor expansion"
 
     def test_results_have_the_shape_and_dtype_that_its_rules_say(self) -> None:
         """Correct its shape rule, its dtype rule, or what it computes."""
@@ -156,8 +156,8 @@ class OpSuite(Suite):
             assert sample.op == self.make().name
             for precision in ("float32", "float64"):
                 graph = sample.graph(precision)
-                found = self._result(graph, *sample.operands(precision))
-                assert (found.shape, found.dtype.name) == (graph.outputs[0].shape, graph.outputs[0].dtype), str(sample)
+                value = self._result(graph, *sample.operands(precision))
+                assert (value.shape, value.dtype.name) == (graph.outputs[0].shape, graph.outputs[0].dtype), str(sample)
 
     def test_results_are_what_others_compute(self) -> None:
         """Correct its meaning or its expansion."""
@@ -170,12 +170,12 @@ class OpSuite(Suite):
 
     def test_meaning_and_expansion_agree(self) -> None:
         """Correct one of them: they are the same function."""
-        made = self.make()
-        expand = made.expansion
-        for sample in self.samples() if expand and made.name in MEANINGS else ():
+        op = self.make()
+        expand = op.expansion
+        for sample in self.samples() if expand and op.name in MEANINGS else ():
             graph = sample.graph()
             expanded = Graph(graph.inputs, (expand(*graph.inputs, **sample.attrs),))  # type: ignore[misc]
-            meant = MEANINGS[made.name](numpy_namespace(), *sample.arrays, **sample.attrs)
+            meant = MEANINGS[op.name](numpy_namespace(), *sample.arrays, **sample.attrs)
             np.testing.assert_allclose(self._result(expanded, *sample.arrays), meant, rtol=1e-10, err_msg=str(sample))
 
     def _slopes(self, graph: Graph, output: Node) -> Slopes | None:
@@ -210,15 +210,15 @@ class OpSuite(Suite):
             assert self.make().name in str(graph)
             again = pickle.loads(pickle.dumps(graph))
             assert again == graph == sample.graph()
-            assert alike(*(self._result(one, *sample.arrays).tobytes() for one in (again, graph)))
+            assert alike(*(self._result(version, *sample.arrays).tobytes() for version in (again, graph)))
 
     def test_rewriting_keeps_its_results(self) -> None:
         """Make its results depend on its operands and attributes alone."""
         for sample in self.samples():
             graph = sample.graph()
             for keep in (OPS, ()):
-                found = self._result(rewrite(graph, keep=keep), *sample.arrays)
-                np.testing.assert_allclose(found, self._result(graph, *sample.arrays), rtol=1e-10, err_msg=str(sample))
+                result = self._result(rewrite(graph, keep=keep), *sample.arrays)
+                np.testing.assert_allclose(result, self._result(graph, *sample.arrays), rtol=1e-10, err_msg=str(sample))
 
     def test_operands_that_it_cannot_take_are_refused_with_its_name(self) -> None:
         """Let its shape rule raise for operands that do not fit."""
@@ -241,7 +241,7 @@ class OpSuite(Suite):
         for backend in self.backends():
             for sample in self.samples():
                 wanted = self._result(sample.graph("float32"), *sample.operands("float32"))
-                (found,) = backend.lower(sample.graph("float32"), {})(
+                (result,) = backend.lower(sample.graph("float32"), {})(
                     *map(backend.to_device, sample.operands("float32"))
                 )
-                np.testing.assert_allclose(backend.to_host(found), wanted, rtol=2e-5, atol=2e-5, err_msg=str(sample))
+                np.testing.assert_allclose(backend.to_host(result), wanted, rtol=2e-5, atol=2e-5, err_msg=str(sample))

@@ -31,23 +31,23 @@ def packages() -> Iterator[str]:
     """Yield the packages of the kernel, of the suites, of what users import, and of all ready plugins."""
     yield from (name for name in ("sigma_kernel", "sigma_testing", "sigma_ml") if find_spec(name))
     for plugin in catalogue().plugins:
-        yield from {one.path.partition(".")[0]: None for one in plugin.components}
+        yield from {component.path.partition(".")[0]: None for component in plugin.components}
 
 
 def package_names(package: str) -> Iterator[str]:
     """Yield the names of a package and its subpackages."""
     yield package
     inside = walk_packages(import_module(package).__path__, f"{package}.")
-    yield from (found.name for found in inside if found.ispkg)
+    yield from (module.name for module in inside if module.ispkg)
 
 
 def stubs(package: str) -> dict[Path, str]:
     """Return the text of every stub of a package and its subpackages, by path."""
     names = [vars(import_module(name)) for name in package_names(package)]
     return {
-        Path(one["__file__"]).with_suffix(".pyi"): stub(one["__getattr__"], "__version__" in one)
-        for one in names
-        if isinstance(one.get("__getattr__"), Exports)
+        Path(namespace["__file__"]).with_suffix(".pyi"): stub(namespace["__getattr__"], "__version__" in namespace)
+        for namespace in names
+        if isinstance(namespace.get("__getattr__"), Exports)
     }
 
 
@@ -60,23 +60,23 @@ def stub(exports: Exports, versioned: bool = False) -> str:
 
 def table(plugins: Iterable[Plugin]) -> str:
     """Return the text of ``rooms.json``, updated with the components of some rooms; other entries are unchanged."""
-    known = json.loads(rooms.PATH.read_text("utf-8"))
+    document = json.loads(rooms.PATH.read_text("utf-8"))
     plugins = [*plugins]
     for plugin in plugins:
         kinds: dict[str, list[str]] = {}
         for record in plugin.components:
             kinds.setdefault(record.kind, []).append(record.name)
-        known["offered"][plugin.name] = {kind: " ".join(names) for kind, names in kinds.items()}
-        known["planned"].pop(plugin.name, None)
+        document["offered"][plugin.name] = {kind: " ".join(names) for kind, names in kinds.items()}
+        document["planned"].pop(plugin.name, None)
         if commands := {record.name: record.summary for record in plugin.components if record.kind == "verb"}:
-            known["commands"][plugin.name] = commands
+            document["commands"][plugin.name] = commands
     for record in (record for plugin in plugins for record in plugin.components if record.default_for):
-        known["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name
+        document["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name
     for record in (record for plugin in plugins for record in plugin.components if record.formerly):
-        known["moved"].setdefault(record.kind, {})[record.formerly] = record.full_name
+        document["moved"].setdefault(record.kind, {})[record.formerly] = record.full_name
     for part in ("commands", "defaults", "moved", "offered"):
-        known[part] = dict(sorted(known[part].items()))
-    return json.dumps(known, indent=2) + "\n"
+        document[part] = dict(sorted(document[part].items()))
+    return json.dumps(document, indent=2) + "\n"
 
 
 def reexports() -> str:
@@ -92,15 +92,15 @@ def reexports() -> str:
 
 def generated_files(root: Path) -> dict[Path, str]:
     """Return the text of every generated file of the packages below a directory, by path."""
-    found = {path: text for package in packages() for path, text in stubs(package).items()}
-    found[Path(str(functions.__file__))] = reexports()
+    texts = {path: text for package in packages() for path, text in stubs(package).items()}
+    texts[Path(str(functions.__file__))] = reexports()
     own = catalogue().plugins
-    found[rooms.PATH] = table(plugin for plugin in own if _lies_below(plugin, root))
-    return {path: text for path, text in found.items() if path.is_relative_to(root)}
+    texts[rooms.PATH] = table(plugin for plugin in own if _lies_below(plugin, root))
+    return {path: text for path, text in texts.items() if path.is_relative_to(root)}
 
 
 def _lies_below(plugin: Plugin, root: Path) -> bool:
-    packages = {one.path.partition(".")[0] for one in plugin.components}  # empty for a broken plugin
+    packages = {component.path.partition(".")[0] for component in plugin.components}  # empty for a broken plugin
     return any(Path(str(import_module(name).__file__)).is_relative_to(root) for name in packages)
 
 

@@ -55,9 +55,9 @@ class GeneratorSuite(Suite):
     def test_as_many_pieces_come_as_were_asked_for(self) -> None:
         """Yield `length` texts, none of them empty."""
         for length in (0, 1, 7):
-            found = self.pieces(length=length)
-            assert len(found) == length
-            assert all(isinstance(one, str) and one for one in found)
+            pieces = self.pieces(length=length)
+            assert len(pieces) == length
+            assert all(isinstance(piece, str) and piece for piece in pieces)
 
     def test_the_same_seed_continues_a_text_in_the_same_way(self) -> None:
         """Draw from sigma_kernel.graph.Draw(seed, stream) alone, one piece after another."""

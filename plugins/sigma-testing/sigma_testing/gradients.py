@@ -46,8 +46,8 @@ class Slopes:
 
     def check(self, values: Arrays, scale: float = 1.0) -> None:
         """Compare along random directions, wherever the sum is finite on both sides."""
-        draw, (_, *found, size) = np.random.default_rng(3), self.run(values)
-        for place, slopes in zip(self.places, found, strict=True):
+        draw, (_, *gradients, size) = np.random.default_rng(3), self.run(values)
+        for place, slopes in zip(self.places, gradients, strict=True):
             step = 1e-6 * max(float(np.abs(values[place]).mean()), 1e-2) if slopes.size else 1.0
             along = draw.normal(size=slopes.shape)
             up, down = (self.loss(values, place, by * along) for by in (step, -step))
@@ -60,8 +60,8 @@ class Slopes:
 
     def check_kinks(self, values: Arrays) -> None:
         """Check that each slope lies between those on both sides, which differ at a kink."""
-        middle, *found, _ = self.run(values)
-        for place, slopes in zip(self.places, found, strict=True):
+        middle, *gradients, _ = self.run(values)
+        for place, slopes in zip(self.places, gradients, strict=True):
             for at in [*np.ndindex(slopes.shape)][:COORDINATES]:
                 step = np.zeros(slopes.shape)
                 step[at] = 1e-7

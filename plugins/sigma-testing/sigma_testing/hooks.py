@@ -160,10 +160,10 @@ def watch(hook: Hook, seen: Seen) -> Hook:
         finally:
             seen.kept += changed_attributes(before, _settings(self))
 
-    own, made = type(hook), copy(hook)
+    own, watcher = type(hook), copy(hook)
     named = {"__module__": own.__module__, "__qualname__": own.__qualname__}
-    made.__class__ = type(own.__name__, (own,), {**named, "fire": fire, "at_end": at_end, "__slots__": ()})
-    return made
+    watcher.__class__ = type(own.__name__, (own,), {**named, "fire": fire, "at_end": at_end, "__slots__": ()})
+    return watcher
 
 
 def _settings(hook: Hook) -> dict[str, Any]:
@@ -237,12 +237,12 @@ class HookSuite(Suite):
 
     def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
         """Keep numbers, strings, lists and dictionaries in context.memory."""
-        one, other = Desk(self.values()), Desk(self.values())
+        desk, other = Desk(self.values()), Desk(self.values())
         hook = self.make()
-        hook.fire(one)
-        hook.fire(one)
-        copied = json.loads(json.dumps(one.memory))
-        assert copied == one.memory, "a hook's memory must be plain JSON values"
+        hook.fire(desk)
+        hook.fire(desk)
+        copied = json.loads(json.dumps(desk.memory))
+        assert copied == desk.memory, "a hook's memory must be plain JSON values"
         hook.fire(other)
         fresh = Desk(self.values())
         self.make().fire(fresh)
@@ -257,9 +257,9 @@ class HookSuite(Suite):
     def test_it_publishes_what_it_declares(self) -> None:
         """Publish every address in `writes`."""
         hook = self.make()
-        found = self.run(hook)
-        silent = {address for address in hook.writes if literal(address)} - {address for address, _ in found.published}
-        assert not found.fired or not silent, (
+        result = self.run(hook)
+        silent = {address for address in hook.writes if literal(address)} - {address for address, _ in result.published}
+        assert not result.fired or not silent, (
             f"writes: {', '.join(sorted(silent))} is never published. Publish it, or declare it no more; if it needs "
             "other values, give them in values()."
         )
@@ -285,13 +285,13 @@ class HookSuite(Suite):
 
     def test_it_changes_training_by_commands_only(self) -> None:
         """Change no array that it reads; send commands."""
-        found = self.run(self.make())
-        if not found.commands:
-            assert found.arrays == self.run(None).arrays
+        result = self.run(self.make())
+        if not result.commands:
+            assert result.arrays == self.run(None).arrays
 
     def test_it_runs_in_the_background_on_a_snapshot(self) -> None:
         """Set `in_background = False` in the suite if it has to act at once."""
         if self.in_background:
-            found = self.run(evolve(self.make(), background=True))
-            if not found.commands:
-                assert found.arrays == self.run(None).arrays
+            result = self.run(evolve(self.make(), background=True))
+            if not result.commands:
+                assert result.arrays == self.run(None).arrays

@@ -55,9 +55,9 @@ class InitialiserSuite(Suite):
 
     def test_the_same_seed_gives_the_same_values(self) -> None:
         """Draw twice, with the same initialiser and with a new one."""
-        one = self.make()
+        first = self.make()
         for parameter in self.parameters:
-            values = [draw(initialiser, parameter).tobytes() for initialiser in (one, one, self.make())]
+            values = [draw(initialiser, parameter).tobytes() for initialiser in (first, first, self.make())]
             assert len(set(values)) == 1
 
     def test_returned_values_belong_to_the_caller(self) -> None:
@@ -72,7 +72,7 @@ class InitialiserSuite(Suite):
         """Draw for all parameters in two orders, with the same initialiser."""
         initialiser = self.make()
         first = [draw(initialiser, parameter).tobytes() for parameter in self.parameters]
-        assert alike([draw(initialiser, one).tobytes() for one in reversed(self.parameters)], first[::-1])
+        assert alike([draw(initialiser, parameter).tobytes() for parameter in reversed(self.parameters)], first[::-1])
 
 
 class RandomInitialiserSuite(InitialiserSuite):

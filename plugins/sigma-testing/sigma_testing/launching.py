@@ -48,8 +48,8 @@ class RecipeSuite(Suite):
 
     def load(self, installed: Catalogue | None = None) -> config.Configuration:
         """Return its configuration, with ``settings``."""
-        made = self.make()
-        return config.load(made.text, self.settings, name=made.name, catalogue=installed)
+        recipe = self.make()
+        return config.load(recipe.text, self.settings, name=recipe.name, catalogue=installed)
 
     def use(self) -> None:
         """Make it, and use it once."""
@@ -57,30 +57,30 @@ class RecipeSuite(Suite):
 
     def test_it_describes_itself_and_runs_under_its_own_name(self) -> None:
         """Begin with a comment, and set [run] name to the recipe's."""
-        made = self.make()
-        first = made.text.partition("\n")[0]
+        recipe = self.make()
+        first = recipe.text.partition("\n")[0]
         assert first.startswith("# "), "the first line of a recipe says what it is for: # Classify digits."
         assert len(first.split()) > 2
-        assert tomllib.loads(made.text)["run"]["name"] == made.name
+        assert tomllib.loads(recipe.text)["run"]["name"] == recipe.name
 
     def test_it_is_a_valid_configuration(self) -> None:
         """Run `sigma check` on its text."""
-        found = self.load()
-        assert config.load(config.resolved(found)) == found
+        configuration = self.load()
+        assert config.load(config.resolved(configuration)) == configuration
 
     def test_its_components_are_not_mistaken_for_those_of_other_plugins(self) -> None:
         """Set [run] prefer to the distributions it means."""
         installed = catalogue()
         offered = tuple(
-            one._replace(distribution="a-rival") for one in installed.components() if one.kind != "lowering"
+            record._replace(distribution="a-rival") for record in installed.components() if record.kind != "lowering"
         )
         self.load(Catalogue((*installed.plugins, Plugin("a-rival", components=offered))))  # a name of two is refused
 
     def test_something_ends_its_training(self) -> None:
         """Set [trainer] epochs, or add a hook that ends training."""
-        found = self.load()
-        with config.build(found) as environment:
-            config.prepare(found, environment, begins=True)
+        configuration = self.load()
+        with config.build(configuration) as environment:
+            config.prepare(configuration, environment, begins=True)
 
     def test_it_begins_to_train(self) -> None:
         """Run it with `sigma run`."""
@@ -126,11 +126,11 @@ class VerbSuite(Suite):
 
     def call(self, *arguments: str) -> Called:
         """Call the command as ``sigma`` does."""
-        made, code = self.make(), 0
+        command, code = self.make(), 0
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
             try:
-                found = made.main(list(arguments), prog_name=f"sigma {made.name}", standalone_mode=False)
-                code = found if isinstance(found, int) else 0
+                outcome = command.main(list(arguments), prog_name=f"sigma {command.name}", standalone_mode=False)
+                code = outcome if isinstance(outcome, int) else 0
             except click.exceptions.Exit as error:
                 code = error.exit_code
             except click.ClickException as error:
@@ -152,12 +152,14 @@ class VerbSuite(Suite):
 
     def test_its_help_says_what_it_does_and_what_each_option_means(self) -> None:
         """Write a docstring, and `help` for each option."""
-        made, done = self.make(), self.call("--help")
+        command, done = self.make(), self.call("--help")
         assert (done.code, done.err) == (0, "")
-        assert done.out.startswith(f"Usage: sigma {made.name}")
-        assert made.help, "a command has a docstring"
-        options = [one for one in made.params if isinstance(one, click.Option)]
-        assert not [one.name for one in options if not one.help and not one.hidden], "every option has a help text"
+        assert done.out.startswith(f"Usage: sigma {command.name}")
+        assert command.help, "a command has a docstring"
+        options = [option for option in command.params if isinstance(option, click.Option)]
+        assert not [option.name for option in options if not option.help and not option.hidden], (
+            "every option has a help text"
+        )
 
     def test_an_ordinary_call_succeeds(self) -> None:
         """Call it with arguments() in a terminal."""
@@ -175,6 +177,6 @@ class VerbSuite(Suite):
 
     def test_json_is_one_document_on_stdout(self) -> None:
         """Print one JSON object, and everything for people on stderr."""
-        if any("--json" in one.opts for one in self.make().params):
-            found: Any = json.loads(self.call(*self.arguments(), "--json").out)
-            assert isinstance(found, dict)
+        if any("--json" in option.opts for option in self.make().params):
+            document: Any = json.loads(self.call(*self.arguments(), "--json").out)
+            assert isinstance(document, dict)

@@ -167,16 +167,16 @@ class LayerSuite(Suite):
 
     def test_declared_parameters_do_not_depend_on_the_batch_and_are_used(self) -> None:
         """Trace batches of two sizes; check that the training graph reads every parameter and live setting."""
-        one, five = (self.trace(batch)[0] for batch in (1, 5))
-        assert one.shapes == five.shapes
-        unread = {*one.shapes.parameters, *one.shapes.live} - {*one.names, "0-it.weight"}
+        single, five = (self.trace(batch)[0] for batch in (1, 5))
+        assert single.shapes == five.shapes
+        unread = {*single.shapes.parameters, *single.shapes.live} - {*single.names, "0-it.weight"}
         assert not unread, f"declared and not used: {', '.join(sorted(unread))}"
 
     def _slopes(self, batch: int) -> tuple[Slopes, list[np.ndarray], list[int]]:
         """Return the gradients for a batch, values to compute them at, and the places of inputs of any scale."""
         it, arrays = self.trace(batch)
         free = [it.names[i] not in it.shapes.live and node.dtype in FLOATS for i, node in enumerate(it.graph.inputs)]
-        places = [i for i, one in enumerate(free) if one]
+        places = [i for i, flag in enumerate(free) if flag]
         scaled = [i for i in range(it.count)[self.scaled] if i in places]
         return Slopes(it.graph.inputs, it.output, places), it.values(arrays), scaled
 
@@ -197,10 +197,10 @@ class LayerSuite(Suite):
         for training, sign, scale in product((True, False), (1.0, -1.0), self.scales):
             it, arrays = self.trace(3, training=training, precision="float32")
             free = [i in range(it.count)[self.scaled] and x.dtype.kind == "f" for i, x in enumerate(arrays)]
-            given = [x * np.float32(sign * scale) if one else x for x, one in zip(arrays, free, strict=True)]
+            given = [x * np.float32(sign * scale) if flag else x for x, flag in zip(arrays, free, strict=True)]
             with np.errstate(all="ignore"):
-                found = it.run(it.values(given))
-            assert all(np.isfinite(x).all() for x in found), f"inputs of scale {sign * scale:g} give {found[0]}"
+                results = it.run(it.values(given))
+            assert all(np.isfinite(x).all() for x in results), f"inputs of scale {sign * scale:g} give {results[0]}"
 
     def test_gradients_at_kinks_lie_between_the_slopes_beside_them(self) -> None:
         """Set the inputs to zero, where many functions have a kink."""
@@ -214,15 +214,15 @@ class LayerSuite(Suite):
         assert again == it.graph == self.trace()[0].graph
         values = it.values(arrays)
         first, second = (interpret(graph, numpy_namespace())(*values) for graph in (it.graph, again))
-        assert alike(*([x.tobytes() for x in one] for one in (first, second)))
+        assert alike(*([x.tobytes() for x in outputs] for outputs in (first, second)))
 
     def test_it_holds_no_arrays(self) -> None:
         """Look into its fields, other attributes and those of its class, before and after it runs."""
         layer = self.make()
         for _ in range(2):
             held = {**vars(type(layer)), **attributes(layer)}
-            found = [name for name, value in held.items() if [*_arrays(value)]]
-            assert not found, f"a layer holds no arrays (got {', '.join(found)}). Make them in forward()."
+            names = [name for name, value in held.items() if [*_arrays(value)]]
+            assert not names, f"a layer holds no arrays (got {', '.join(names)}). Make them in forward()."
             trace_layer(layer, self._specs(2), training=True)
 
     def test_its_settings_stay_as_they_are(self) -> None:
@@ -240,10 +240,10 @@ class LayerSuite(Suite):
     def test_what_it_declares_can_be_initialised(self) -> None:
         """Draw the initial values of its parameters and its state."""
         shapes, resolve = self.trace()[0].shapes, Resolver(catalogue())
-        for address, one in {**shapes.parameters, **shapes.state}.items():
-            if not isinstance(one.initialiser, int | float):
-                values = resolve("initialiser", one.initialiser).values(address, one, Draw(0, 1))
-                assert values.shape == one.shape, address
+        for address, parameter in {**shapes.parameters, **shapes.state}.items():
+            if not isinstance(parameter.initialiser, int | float):
+                values = resolve("initialiser", parameter.initialiser).values(address, parameter, Draw(0, 1))
+                assert values.shape == parameter.shape, address
                 assert np.isfinite(values).all(), address
 
     def test_evaluation_changes_no_state(self) -> None:
@@ -260,9 +260,9 @@ class LayerSuite(Suite):
         if it.random and it.output.shape:
             rows = [np.repeat(x, MANY, axis=0) for x in arrays]
             many = trace_layer(self.make(), [Spec(x.shape, str(x.dtype)) for x in rows], training=True)
-            found = many.run(many.values(rows))[0]
-            error = 6.0 * found.std(axis=0) / MANY**0.5 + 1e-9
-            assert (np.abs(found.mean(axis=0) - self.run(1, training=False)[0][0]) <= error).all()
+            result = many.run(many.values(rows))[0]
+            error = 6.0 * result.std(axis=0) / MANY**0.5 + 1e-9
+            assert (np.abs(result.mean(axis=0) - self.run(1, training=False)[0][0]) <= error).all()
 
     def test_its_text_form_round_trips(self) -> None:
         """Print, parse and print again, if every setting can be printed."""
@@ -294,8 +294,8 @@ def _arrays(value: Any) -> Iterator[Any]:
     if isinstance(value, np.ndarray | Node):
         yield value
     elif isinstance(value, Mapping | list | tuple | set | frozenset):
-        for one in value.values() if isinstance(value, Mapping) else value:
-            yield from _arrays(one)
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _arrays(part)
 
 
 class CostSuite(LayerSuite):

@@ -89,8 +89,13 @@ class MemoryCheckpoints(Checkpoints):
 
     def read_manifest(self, label: str, log: Log) -> Mapping[str, Any]:
         """Return a checkpoint without its arrays."""
-        found = self.read(label, log)
-        return {"values": found.values, "made_with": found.made_with, "score": found.score, "keep": found.keep}
+        checkpoint = self.read(label, log)
+        return {
+            "values": checkpoint.values,
+            "made_with": checkpoint.made_with,
+            "score": checkpoint.score,
+            "keep": checkpoint.keep,
+        }
 
     def read(self, label: str, log: Log) -> Checkpoint:
         """Return a copy of a checkpoint."""

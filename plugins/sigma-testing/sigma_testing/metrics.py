@@ -82,18 +82,18 @@ class MetricSuite(Suite):
     def totals(self, metric: Metric, rows: Rows) -> np.ndarray:
         """Return the totals over rows, computed in NumPy."""
         specs = [Spec(values.shape, values.dtype.name) for values in rows]
-        (found,) = interpret(trace(metric.totals, *specs), numpy_namespace())(*rows)
-        return np.asarray(found)
+        (totals,) = interpret(trace(metric.totals, *specs), numpy_namespace())(*rows)
+        return np.asarray(totals)
 
     def evaluate(self, metric: Metric, sizes: Sequence[int], rows: Rows, record: Recorder | None = None) -> Any:
         """Return the metric of batches of these sizes, merged from left to right as an evaluation does."""
         parts = [tuple(x[a:b] for x in rows) for a, b in pairwise(np.cumsum([0, *sizes]))]
         record, totals = record or partial(_recorder, metric), dict[str, Any]()
         for part in parts:
-            (found,) = record(*(Spec(x.shape, x.dtype.name) for x in part))(*part)
-            totals = merge_totals(totals, {RECORD: np.asarray(found)[None]}, {"metric": metric})
-        found = add_exactly(totals[RECORD]) if is_additive(metric) else totals[RECORD]
-        return metric.value(protect(found), len(rows[0]))
+            (total,) = record(*(Spec(x.shape, x.dtype.name) for x in part))(*part)
+            totals = merge_totals(totals, {RECORD: np.asarray(total)[None]}, {"metric": metric})
+        total = add_exactly(totals[RECORD]) if is_additive(metric) else totals[RECORD]
+        return metric.value(protect(total), len(rows[0]))
 
     def alike(self, found: Any, wanted: Any) -> None:
         """Assert that two results are equal within the tolerance."""
@@ -144,8 +144,8 @@ class MetricSuite(Suite):
             order = draw.permutation(count)
             edges = np.sort(draw.choice(np.arange(1, count), draw.integers(count), replace=False))
             sizes = np.diff([0, *edges, count]).tolist()
-            found = self.evaluate(metric, sizes, (rows[0][order], rows[1][order]), record)
-            assert repr(found) == repr(wanted), f"{found!r} of batches of {sizes} rows, {wanted!r} of all at once"
+            value = self.evaluate(metric, sizes, (rows[0][order], rows[1][order]), record)
+            assert repr(value) == repr(wanted), f"{value!r} of batches of {sizes} rows, {wanted!r} of all at once"
 
     def test_merging_is_the_same_in_any_order_and_changes_no_operand(self) -> None:
         """Add totals to a new array in merge()."""
@@ -178,9 +178,9 @@ class MetricSuite(Suite):
         """Let NaN through, or count it as wrong."""
         rows, metric = self.batch(), self.make()
         bad = (np.full_like(rows[0], np.nan), rows[1])
-        found = np.asarray(self.evaluate(metric, [len(rows[0])], bad), float)
+        value = np.asarray(self.evaluate(metric, [len(rows[0])], bad), float)
         best = np.asarray(self.expected(*rows), float)
-        alike = np.allclose(found, best, rtol=0, atol=self.tolerance * np.max(np.abs(best), initial=1e-12))
+        alike = np.allclose(value, best, rtol=0, atol=self.tolerance * np.max(np.abs(best), initial=1e-12))
         assert not alike, "predictions of NaN are as good as those of the batch"
 
     def test_better_says_which_values_are_better(self) -> None:
@@ -191,8 +191,8 @@ class MetricSuite(Suite):
             float(np.nanmean(np.asarray(self.evaluate(metric, [len(rows[1])], (prediction, rows[1])), float)))
             for prediction in (self.perfect(), rows[0])
         )
-        told = f"better is {metric.better!r}, and a perfect prediction has {best:.4g}, the batch's {other:.4g}"
-        assert {"higher": best > other, "lower": best < other}.get(metric.better, True), told
+        message = f"better is {metric.better!r}, and a perfect prediction has {best:.4g}, the batch's {other:.4g}"
+        assert {"higher": best > other, "lower": best < other}.get(metric.better, True), message
 
     def test_it_has_no_memory(self) -> None:
         """Keep nothing on the metric."""
@@ -219,16 +219,16 @@ class MergerSuite(Suite):
         """Compute in the dtype of the operands."""
         draw = np.random.default_rng(0)
         a, b = (draw.normal(size=shape).astype(dtype) for _ in range(2))
-        found = np.asarray(self.make().merge(a, b))
-        assert (found.shape, found.dtype) == (a.shape, a.dtype)
+        result = np.asarray(self.make().merge(a, b))
+        assert (result.shape, result.dtype) == (a.shape, a.dtype)
 
     def test_operands_are_unchanged_and_not_part_of_the_result(self) -> None:
         """Return a new array."""
         a, b = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
         before = a.copy(), b.copy()
-        found = self.make().merge(a, b)
-        assert not np.shares_memory(found, a)
-        assert not np.shares_memory(found, b)
+        result = self.make().merge(a, b)
+        assert not np.shares_memory(result, a)
+        assert not np.shares_memory(result, b)
         np.testing.assert_array_equal((a, b), before)
 
     def test_equal_operands_give_equal_bits(self) -> None:
@@ -243,5 +243,5 @@ class MergerSuite(Suite):
 
     def test_a_value_that_is_not_finite_is_not_hidden(self) -> None:
         """Let NaN and infinities through, so that training stops."""
-        found = self.make().merge(np.array([np.nan, 1.0, np.inf]), np.array([1.0, np.nan, 1.0]))
-        assert not np.isfinite(found).any()
+        result = self.make().merge(np.array([np.nan, 1.0, np.inf]), np.array([1.0, np.nan, 1.0]))
+        assert not np.isfinite(result).any()

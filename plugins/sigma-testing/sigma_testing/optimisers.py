@@ -223,16 +223,16 @@ def _tags(address: str) -> frozenset[str]:
 
 def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     declared = {name for _, name in objective.slots}
-    known = ", ".join(sorted({*declared, *live_settings(optimiser)}))
+    names = ", ".join(sorted({*declared, *live_settings(optimiser)}))
     try:
         update = optimiser.build(objective)
     except KeyError as error:
-        where = f"optimiser: {error} is neither a slot nor a live setting (declared are {known})"
+        where = f"optimiser: {error} is neither a slot nor a live setting (declared are {names})"
         raise SigmaComponentError(f"{where}. Correct the name, or declare it.") from error
     undeclared = sorted({name for _, name in update.slots} - declared)
     if undeclared:
         where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
-        raise SigmaComponentError(f"{where} (declared are {known}). Declare it, or return it no more.")
+        raise SigmaComponentError(f"{where} (declared are {names}). Declare it, or return it no more.")
     return optimiser.complete_update(update, objective)
 
 
@@ -343,10 +343,10 @@ class GradientOptimiserSuite(OptimiserSuite):
         """Compare the formula of update() with that of expected()."""
         draw = np.random.default_rng(4)
         start, gradients = draw.normal(size=7), draw.normal(size=(6, 7)) * scale
-        found = run_steps(evolve(self.make(), schedules={}, transforms={}, modifiers={}), start, gradients)
+        results = run_steps(evolve(self.make(), schedules={}, transforms={}, modifiers={}), start, gradients)
         wanted = self.expected(start.copy(), gradients.copy())
-        for step, (one, other) in enumerate(zip(found, wanted, strict=True), 1):
-            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
+        for step, (result, other) in enumerate(zip(results, wanted, strict=True), 1):
+            np.testing.assert_allclose(result, other, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
 
     def test_a_released_parameter_takes_the_steps_of_a_new_one(self) -> None:
         """Count with `step` of update(), or objective.updates(address): a parameter's own updates."""
@@ -399,11 +399,11 @@ def _replace_setting(component: Any, setting: str, value: float) -> Any:
 
 def _other_values(component: Any) -> dict[str, float]:
     """Return another value for each live setting."""
-    found = {}
+    values = {}
     for name, setting in live_settings(component).items():
         options = (setting.value * 0.5, setting.value + 0.25, setting.value * 2.0)
-        found[name] = next(value for value in options if value != setting.value and setting.holds(value))
-    return found
+        values[name] = next(value for value in options if value != setting.value and setting.holds(value))
+    return values
 
 
 class TransformSuite(Suite):
@@ -490,9 +490,9 @@ class ModifierSuite(Suite):
         """Compute in the dtype of the parameter, and avoid dividing by zero."""
         for scale in (0.0, 1.0, 1e6):
             values = (scale * np.random.default_rng(0).normal(size=shape)).astype(precision)
-            found = self.apply_modifier(self.make(), values)
-            assert (found.shape, found.dtype) == (values.shape, values.dtype)
-            assert np.isfinite(found).all(), f"values of scale {scale:g}"
+            result = self.apply_modifier(self.make(), values)
+            assert (result.shape, result.dtype) == (values.shape, values.dtype)
+            assert np.isfinite(result).all(), f"values of scale {scale:g}"
 
     def test_modifying_twice_is_the_same_as_once_where_that_is_promised(self) -> None:
         """Set `idempotent = False` in the suite if it is not meant to be."""
@@ -513,8 +513,8 @@ class ModifierSuite(Suite):
 
     def test_equal_parameters_give_equal_bits(self) -> None:
         """Depend on the parameter and on slots alone."""
-        values, one = np.random.default_rng(0).normal(size=(5, 3)), self.make()
-        assert len({self.apply_modifier(x, values).tobytes() for x in (one, one, self.make())}) == 1
+        values, modifier = np.random.default_rng(0).normal(size=(5, 3)), self.make()
+        assert len({self.apply_modifier(x, values).tobytes() for x in (modifier, modifier, self.make())}) == 1
 
 
 def transform_gradients(transform: Transform, gradients: Values) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -522,8 +522,8 @@ def transform_gradients(transform: Transform, gradients: Values) -> dict[str, tu
     given = {address: np.asarray(value, np.float64) for address, value in gradients.items()}
     nodes = {address: symbol(value.shape, "float64", address) for address, value in given.items()}
     objective, slots = _objective_for(transform, "transforms.it", {address: START[address] for address in given})
-    found = transform.apply(nodes, objective, "transforms.it")
-    after = found.gradients if isinstance(found, Transformed) else found
+    outcome = transform.apply(nodes, objective, "transforms.it")
+    after = outcome.gradients if isinstance(outcome, Transformed) else outcome
     values = {nodes[address]: value for address, value in given.items()}
     results = _evaluate_nodes(transform, objective, {**values, **slots}, tuple(after.values()))
     return {address: (given[address], result) for address, result in zip(after, results, strict=True)}
@@ -547,7 +547,7 @@ def _evaluate_nodes(
     change: Modifier | Transform, objective: SmallObjective, values: Mapping[Node, Any], outputs: tuple[Node, ...]
 ) -> tuple[Any, ...]:
     """Return the values of nodes, given those of others; live settings of an optimiser are 0.1."""
-    own = {name: one.value for name, one in live_settings(change).items()}
+    own = {name: setting.value for name, setting in live_settings(change).items()}
     settings = {x: np.array(own.get(name, 0.1), x.dtype) for (_, name), x in objective.settings.items()}
     given = {**values, **settings, objective.iteration: np.array(1, objective.iteration.dtype)}
     return interpret(Graph(tuple(given), outputs), numpy_namespace())(*given.values())
@@ -563,10 +563,10 @@ class ScheduleSuite(Suite):
     def _factors(self, schedule: Schedule, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         whose = f"make() must return a Schedule (got {schedule!r}). Return an instance of your class."
         assert isinstance(schedule, Schedule), whose
-        found = schedule.factors(iterations, epochs)
-        rule = f"factors() must return an array, one factor per iteration (got {found!r}). Compute with all iterations."
-        assert isinstance(found, np.ndarray), rule
-        return found
+        array = schedule.factors(iterations, epochs)
+        rule = f"factors() must return an array, one factor per iteration (got {array!r}). Compute with all iterations."
+        assert isinstance(array, np.ndarray), rule
+        return array
 
     def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
         """Return float64, one factor per iteration."""

@@ -47,8 +47,8 @@ class PluginSuite(Suite):
 
     def records(self) -> list[Component]:
         """Return the records of all components."""
-        found: list[Component] = self.make().sigma_components()
-        return found
+        records: list[Component] = self.make().sigma_components()
+        return records
 
     def package(self) -> ModuleType:
         """Return the package of the plugin's module, or the module itself."""
@@ -56,8 +56,8 @@ class PluginSuite(Suite):
 
     def exports(self) -> dict[str, str]:
         """Return the modules of the package's lazy exports by name; empty if it has none."""
-        found = vars(self.package()).get("__getattr__")
-        return dict(found.places) if isinstance(found, Exports) else {}
+        getter = vars(self.package()).get("__getattr__")
+        return dict(getter.places) if isinstance(getter, Exports) else {}
 
     def distribution(self) -> str:
         """Return the name of the distribution whose entry point names the module; the package's if there is none."""
@@ -70,9 +70,9 @@ class PluginSuite(Suite):
         entries = [entry for entry in metadata.entry_points(group=GROUP) if entry.value == self.make().__name__]
         assert len(entries) == 1, f"{len(entries)} entry points name {self.make().__name__}. Is the project installed?"
         assert entries[0].dist is not None
-        found = catalogue().plugin(normal(entries[0].dist.metadata["Name"]))
-        assert (found.state, found.reason, found.warning) == ("ready", "", "")
-        assert [record._replace(distribution="") for record in found.components] == self.records()
+        plugin = catalogue().plugin(normal(entries[0].dist.metadata["Name"]))
+        assert (plugin.state, plugin.reason, plugin.warning) == ("ready", "", "")
+        assert [record._replace(distribution="") for record in plugin.components] == self.records()
 
     def test_commands_are_declared_in_the_metadata_as_well(self) -> None:
         """Add each to [project.entry-points."sigma_kernel.verbs"], as NAME = "module:object", and install again."""
@@ -87,17 +87,17 @@ class PluginSuite(Suite):
         code = f"import sys, {self.make().__name__} as plugin; plugin.sigma_components(); print(*sys.modules)"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-        found = ", ".join(sorted(heavy & {*done.stdout.split()}))
-        assert not found, (
-            f"{self.make().__name__}: imports {found}, which makes every command slow. A component's module is named "
+        modules = ", ".join(sorted(heavy & {*done.stdout.split()}))
+        assert not modules, (
+            f"{self.make().__name__}: imports {modules}, which makes every command slow. A component's module is named "
             "by its path, and is imported when it is used; move other imports there."
         )
 
     def test_every_component_record_resolves_to_its_kind(self) -> None:
         """Correct the path or the kind of the record."""
         distribution = self.distribution()
-        found = problems(record._replace(distribution=distribution) for record in self.records())
-        assert not found, " ".join(found)
+        messages = problems(record._replace(distribution=distribution) for record in self.records())
+        assert not messages, " ".join(messages)
 
     def test_every_summary_is_a_sentence_on_one_line(self) -> None:
         """Begin with a capital or a digit, and end with a period."""
@@ -124,7 +124,7 @@ class PluginSuite(Suite):
     def test_a_misspelt_name_is_an_attribute_error(self) -> None:
         """Take __getattr__ from lazy_exports()."""
         package = self.package()
-        for name in ("no_such_name", *(f"{known}_" for known in self.exports())):
+        for name in ("no_such_name", *(f"{export}_" for export in self.exports())):
             with pytest.raises(AttributeError, match=name):
                 getattr(package, name)
 
@@ -146,12 +146,12 @@ class _Named(PluginSuite):
 
 def failures(*modules: str) -> list[str]:
     """Return which tests of the suite plugins fail, given the modules that their entry points name, and why."""
-    found = []
+    messages = []
     for module in modules:
         suite = _Named(import_module(module))
         for name in (name for name in dir(suite) if name.startswith("test_")):
             try:
                 getattr(suite, name)()
             except (Exception, pytest.fail.Exception) as error:
-                found.append(f"{name}: {str(error).partition(chr(10))[0] or type(error).__name__}")
-    return found
+                messages.append(f"{name}: {str(error).partition(chr(10))[0] or type(error).__name__}")
+    return messages

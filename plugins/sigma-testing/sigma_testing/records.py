@@ -74,11 +74,11 @@ class ReaderSuite(Suite):
 
     def test_it_returns_named_arrays_with_one_row_per_record(self) -> None:
         """Return arrays of equal length by name, none of objects."""
-        found = self.read(self.data())
-        assert found
-        assert all(isinstance(name, str) and isinstance(values, np.ndarray) for name, values in found.items())
-        assert len({len(values) for values in found.values()}) == 1
-        assert not any(values.dtype.kind == "O" for values in found.values())
+        arrays = self.read(self.data())
+        assert arrays
+        assert all(isinstance(name, str) and isinstance(values, np.ndarray) for name, values in arrays.items())
+        assert len({len(values) for values in arrays.values()}) == 1
+        assert not any(values.dtype.kind == "O" for values in arrays.values())
 
     def test_reading_twice_gives_the_same_and_shares_nothing(self) -> None:
         """Return new arrays from each read()."""
@@ -106,10 +106,10 @@ class ReaderSuite(Suite):
 
     def _try_reading(self, data: bytes) -> None:
         try:
-            found = self.read(data)
+            arrays = self.read(data)
         except SigmaDataError:
             return
-        assert len({len(values) for values in found.values()}) <= 1
+        assert len({len(values) for values in arrays.values()}) <= 1
 
     def test_errors_of_the_source_pass_unchanged(self) -> None:
         """Catch no SigmaError of source.open()."""
@@ -134,10 +134,10 @@ class ExtractorSuite(Suite):
 
     def test_sections_have_one_row_per_sample(self) -> None:
         """Return arrays of equal length by name, none of objects."""
-        found = self.extract()
-        assert found
-        assert len({len(values) for values in found.values()}) == 1
-        assert all(isinstance(values, np.ndarray) and values.dtype.kind != "O" for values in found.values())
+        sections = self.extract()
+        assert sections
+        assert len({len(values) for values in sections.values()}) == 1
+        assert all(isinstance(values, np.ndarray) and values.dtype.kind != "O" for values in sections.values())
 
     def test_records_are_unchanged(self) -> None:
         """Copy what is to be changed."""
@@ -174,10 +174,10 @@ class IteratorSuite(Suite):
     def test_every_row_comes_once(self, rows: int) -> None:
         """Return a permutation of range(rows), as integers."""
         for epoch, block in ((0, 0), (1, 0), (0, 1), (7, 3)):
-            found = self.indices(3, epoch, block, rows)
-            assert found.dtype.kind in "iu"
-            assert sorted(found.tolist()) == [*range(rows)]
-            assert not self.make().keeps_order or found.tolist() == [*range(rows)], "keeps_order declares range(rows)"
+            indices = self.indices(3, epoch, block, rows)
+            assert indices.dtype.kind in "iu"
+            assert sorted(indices.tolist()) == [*range(rows)]
+            assert not self.make().keeps_order or indices.tolist() == [*range(rows)], "keeps_order declares range(rows)"
 
     def test_the_order_depends_on_the_arguments_alone(self) -> None:
         """Draw from a generator of seed, epoch and block; keep no state."""

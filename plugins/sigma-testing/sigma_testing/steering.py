@@ -118,8 +118,8 @@ class Desk:
 
     def losses(self, on: str, most: int | None = None) -> RowLosses:
         """Return losses of three rows."""
-        found = RowLosses(np.arange(3), np.array([0.5, 2.0, 0.25]), np.array([0, 1, 1]), np.array([0, 0, 1]))
-        return found if most is None else found.worst(most)
+        losses = RowLosses(np.arange(3), np.array([0.5, 2.0, 0.25]), np.array([0, 1, 1]), np.array([0, 0, 1]))
+        return losses if most is None else losses.worst(most)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return specs of 3 x 4 inputs and 2 outputs."""
@@ -248,12 +248,12 @@ class OperatorSuite(Suite):
 
     def test_the_same_seed_gives_the_same_bits(self) -> None:
         """Merge shards in an order that depends on nothing else."""
-        found = []
+        states = []
         for _ in range(2):
             with small_environment(self.make()) as sigma:
                 sigma.trainer("trainer").fit(epochs=2)
-                found.append(state_bytes(sigma.trainer("trainer")))
-        assert alike(*found)
+                states.append(state_bytes(sigma.trainer("trainer")))
+        assert alike(*states)
 
     def test_hooks_fire_exactly_when_they_are_due(self) -> None:
         """Call work.settle() after each work.advance(), by work.distance() at most."""

@@ -87,14 +87,14 @@ class StoreSuite(Suite):
         stored = self.open(run).checkpoints("trainer")
         assert stored.numbers() == [3, 12], "numbers() are the iterations, in order."
         assert self.open(run).trainers() == ["trainer"], "trainers() are those that have checkpoints."
-        label, found = stored.newest(warnings.warn, _accept)
+        label, copy = stored.newest(warnings.warn, _accept)
         assert label == "12", "newest() returns the one of the last iteration."
         expected = checkpoint(12)
-        assert found.arrays.keys() == expected.arrays.keys(), "arrays are missing, or were added."
+        assert copy.arrays.keys() == expected.arrays.keys(), "arrays are missing, or were added."
         for name, array in expected.arrays.items():
-            assert found.arrays[name].tobytes() == np.asarray(array).tobytes(), f"{name}: has other bits."
-            assert found.arrays[name].dtype == array.dtype, f"{name}: has another dtype."
-        assert found.values == expected.values, "values differ."
+            assert copy.arrays[name].tobytes() == np.asarray(array).tobytes(), f"{name}: has other bits."
+            assert copy.arrays[name].dtype == array.dtype, f"{name}: has another dtype."
+        assert copy.values == expected.values, "values differ."
 
     def test_a_missing_checkpoint_is_an_error(self, tmp_path: Path) -> None:
         """Raise SigmaCheckpointError."""
@@ -111,11 +111,11 @@ class StoreSuite(Suite):
             if label == "12":
                 raise SigmaCheckpointError("12: does not fit. Take another.")
 
-        run, told = self.create(tmp_path), list[str]()
+        run, messages = self.create(tmp_path), list[str]()
         for number in (3, 12):
             run.checkpoints("trainer").write(str(number), checkpoint(number))
-        assert self.open(run).checkpoints("trainer").newest(told.append, refuse)[0] == "3"
-        assert told == ["12: does not fit. Take another."], "the log says why a checkpoint is passed over."
+        assert self.open(run).checkpoints("trainer").newest(messages.append, refuse)[0] == "3"
+        assert messages == ["12: does not fit. Take another."], "the log says why a checkpoint is passed over."
 
     def test_checkpoints_that_are_set_aside_are_none_of_the_newest(self, tmp_path: Path) -> None:
         """Leave the older ones, and label the others by their branch."""
@@ -126,8 +126,8 @@ class StoreSuite(Suite):
         stored.set_aside(3, 1)
         assert stored.numbers() == [3], "a checkpoint after the iteration is still among the newest."
         assert stored.list_abandoned(12) == ["12.branch-1"], "list_abandoned() names the checkpoints set aside."
-        found = stored.read("12.branch-1", warnings.warn)
-        assert int(found.arrays["iteration"]) == 12, "a checkpoint that was set aside cannot be read."
+        copy = stored.read("12.branch-1", warnings.warn)
+        assert int(copy.arrays["iteration"]) == 12, "a checkpoint that was set aside cannot be read."
 
     def test_rows_of_the_journal_are_read_back_in_order(self, tmp_path: Path) -> None:
         """Return every row that was durable, with its place."""
@@ -139,8 +139,8 @@ class StoreSuite(Suite):
         run.release()
         part = self.open(run).excerpt(["trainer"], warnings.warn)
         assert part.is_complete, "the whole journal was asked for."
-        found = part.rows("trainer")
-        assert [each["iteration"] for each in found] == [0, 1, 2], "rows are missing, or in another order."
+        journal = part.rows("trainer")
+        assert [each["iteration"] for each in journal] == [0, 1, 2], "rows are missing, or in another order."
         assert part.rows("other") == [], "another trainer has no rows."
 
     def test_checkpoints_that_are_saved_are_kept_as_hooks_ask_for(self, tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ class StoreSuite(Suite):
         run.keep_initial("trainer", {"x": given})
         given[:] = -1
         for _ in range(2):
-            for found in (run.checkpoints("trainer").read("3", warnings.warn).arrays, run.initial("trainer")):
-                assert found["x"].tolist() == [0.0, 1.0, 2.0], "an array is shared with who gave or read it."
-                found["x"][:] = -1
+            for arrays in (run.checkpoints("trainer").read("3", warnings.warn).arrays, run.initial("trainer")):
+                assert arrays["x"].tolist() == [0.0, 1.0, 2.0], "an array is shared with who gave or read it."
+                arrays["x"][:] = -1
         assert run.initial("other") == {}, "another trainer has no initial values."
 
     def test_rows_of_metrics_become_curves(self, tmp_path: Path) -> None:
@@ -177,9 +177,9 @@ class StoreSuite(Suite):
             values = {"training.loss": {"last": loss, "low": loss, "high": loss}}
             run.metrics.append({**place, "branch": 0, "session": 0, "start": 0, "values": values})
         assert run.journal.durable() is None
-        found = [*self.open(run).metric_rows(warnings.warn)]
-        assert [each["iteration"] for each in found] == [10, 20], "rows are missing, or in another order."
-        assert found[1]["values"]["training.loss"]["last"] is None, "JSON has no number for one that is not finite."
+        rows = [*self.open(run).metric_rows(warnings.warn)]
+        assert [each["iteration"] for each in rows] == [10, 20], "rows are missing, or in another order."
+        assert rows[1]["values"]["training.loss"]["last"] is None, "JSON has no number for one that is not finite."
         curves = self.open(run).curves(warnings.warn)
         assert curves["trainer"].curves()["training.loss"].values[0] == 0.5
 
@@ -199,8 +199,8 @@ class StoreSuite(Suite):
         again.commit()
         again.release()
         assert self.open(run).read("config.toml") == (TEXT + "# new\n").encode(), "commit() writes the configuration."
-        found = self.open(run).excerpt(["trainer"], warnings.warn).rows("trainer")
-        assert [each["iteration"] for each in found] == [0, 1], "rows are missing, or in another order."
+        rows = self.open(run).excerpt(["trainer"], warnings.warn).rows("trainer")
+        assert [each["iteration"] for each in rows] == [0, 1], "rows are missing, or in another order."
 
     def test_a_run_that_cannot_be_described_leaves_nothing(self, tmp_path: Path) -> None:
         """Raise what ``describe`` raised."""

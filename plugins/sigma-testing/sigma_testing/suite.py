@@ -50,10 +50,10 @@ def _unusable(suite: Suite, needs: Callable[[], Any]) -> str:
 def _sentence(suite: Suite, test: Callable[..., None], error: BaseException) -> str:
     """Return which component failed, what was expected, what came, and what the test does."""
     try:
-        made = suite.make()
-        name = component_name(made)
+        component = suite.make()
+        name = component_name(component)
         kept = name.startswith(("builtins.", "click.", "sigma_kernel."))  # of a class that is not the plugin's
-        name = getattr(made, "name", getattr(made, "__name__", name)) if kept else name
+        name = getattr(component, "name", getattr(component, "__name__", name)) if kept else name
     except Exception:  # which is the failure, or not the one to report
         name = type(suite).__name__
     expected = test.__name__.removeprefix("test_").replace("_", " ")
@@ -97,10 +97,10 @@ class Suite(ABC):
 
     def test_its_settings_are_fields_of_its_class(self) -> None:
         """Decorate the class with attrs.define or attrs.frozen."""
-        made = self.make()
-        every = [vars(cls) for cls in (made if isinstance(made, type) else type(made)).__mro__]
-        found = [name for members in every for name, value in members.items() if type(value) is type(attrs.field())]
-        assert not found, f"{', '.join(found)}: declared with field() or live() in a class that attrs did not make"
+        component = self.make()
+        every = [vars(cls) for cls in (component if isinstance(component, type) else type(component)).__mro__]
+        names = [name for members in every for name, value in members.items() if type(value) is type(attrs.field())]
+        assert not names, f"{', '.join(names)}: declared with field() or live() in a class that attrs did not make"
 
 
 for _name in [name for name in vars(Suite) if name.startswith("test_")]:

@@ -94,8 +94,8 @@ class FakeTrainerView:
 
     def losses(self, split: str, most: int | None = None) -> RowLosses:
         """Return losses that fall from row to row."""
-        found = RowLosses(np.arange(10), 1.0 / np.arange(1, 11), np.zeros(10, int), np.zeros(10, int))
-        return found if most is None else found.worst(most)
+        losses = RowLosses(np.arange(10), 1.0 / np.arange(1, 11), np.zeros(10, int), np.zeros(10, int))
+        return losses if most is None else losses.worst(most)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the edits that were given."""
@@ -224,7 +224,7 @@ class ViewSuite(Suite):
             assert entries
             for entry in (entry for entry in entries if entry.value is not None):
                 assert view.get(entry.address) == entry.value or entry.value != entry.value, entry
-                assert [found.address for found in view.entries(entry.address)] == [entry.address]
+                assert [match.address for match in view.entries(entry.address)] == [entry.address]
 
     def test_only_arrays_have_shapes_and_no_array_has_a_value(self) -> None:
         """Tell the shapes of arrays, and no values of theirs."""
@@ -242,12 +242,12 @@ class ViewSuite(Suite):
         with self.make() as view:
             assert view.trainers()
             for trainer in view.trainers():
-                _, found = view.stretches(f"{trainer}.training.loss")
-                assert found
-                assert {one.branch for one in found} <= {branch.number for branch in view.trainer(trainer).branches()}
-                for one in found:
-                    assert (np.diff(one.curve.iterations) > 0).all()
-                    assert len({len(getattr(one.curve, name)) for name in asdict(one.curve, recurse=False)}) == 1
+                _, spans = view.stretches(f"{trainer}.training.loss")
+                assert spans
+                assert {span.branch for span in spans} <= {branch.number for branch in view.trainer(trainer).branches()}
+                for span in spans:
+                    assert (np.diff(span.curve.iterations) > 0).all()
+                    assert len({len(getattr(span.curve, name)) for name in asdict(span.curve, recurse=False)}) == 1
 
     def test_reading_on_from_a_cursor_gives_nothing_twice(self) -> None:
         """Return the points after the cursor only."""
@@ -257,7 +257,7 @@ class ViewSuite(Suite):
                 later, more = view.stretches(f"{trainer}.training.loss", cursor)
                 assert later >= cursor
                 last = first[-1].curve.iterations[-1]
-                assert all((one.curve.iterations > last).all() for one in more if one.branch == first[-1].branch)
+                assert all((span.curve.iterations > last).all() for span in more if span.branch == first[-1].branch)
 
     def test_few_points_keep_the_extremes_of_many(self) -> None:
         """Keep the least and the greatest value of the points that are left out."""
@@ -291,12 +291,12 @@ class ViewSuite(Suite):
         with self.make() as view:
             for trainer in view.trainers():
                 for split, count in view.trainer(trainer).splits().items():
-                    found, first = (
+                    arrays, first = (
                         view.trainer(trainer).rows(split, [count - 1, 0]),
                         view.trainer(trainer).rows(split, [0]),
                     )
-                    assert {len(values) for values in found.values()} == {2}
-                    assert all(values[1].tobytes() == first[name][0].tobytes() for name, values in found.items())
+                    assert {len(values) for values in arrays.values()} == {2}
+                    assert all(values[1].tobytes() == first[name][0].tobytes() for name, values in arrays.items())
 
     def test_every_row_that_is_not_left_out_has_a_loss(self) -> None:
         """Return the loss of each row, or of the rows with the greatest losses."""
@@ -304,9 +304,9 @@ class ViewSuite(Suite):
             for trainer in view.trainers():
                 edits = view.trainer(trainer).edits()
                 for split, count in view.trainer(trainer).splits().items():
-                    found, worst = view.trainer(trainer).losses(split), view.trainer(trainer).losses(split, 2)
-                    assert {*found.rows.tolist()} >= {*range(count)} - {*edits.get(split, {}).get("excluded", ())}
-                    assert worst.losses.tolist() == sorted(found.losses.tolist(), reverse=True)[:2]
+                    losses, worst = view.trainer(trainer).losses(split), view.trainer(trainer).losses(split, 2)
+                    assert {*losses.rows.tolist()} >= {*range(count)} - {*edits.get(split, {}).get("excluded", ())}
+                    assert worst.losses.tolist() == sorted(losses.losses.tolist(), reverse=True)[:2]
 
     def test_states_are_in_order_and_can_be_reached(self) -> None:
         """Return each state once, by iteration, that a rewind can reach."""
@@ -333,7 +333,7 @@ class ViewSuite(Suite):
             assert ticket.state == "refused"
             assert ticket.why
             assert ticket.moments == {}
-            assert ticket.number in [one.number for one in view.tickets()]
+            assert ticket.number in [other.number for other in view.tickets()]
 
 
 class PanelSuite(Suite):
@@ -362,15 +362,15 @@ class PanelSuite(Suite):
     def test_its_script_is_one_file(self) -> None:
         """Import nothing: html and hooks are arguments."""
         script = self.make().script
-        found = re.search(r"^\s*+import\b|\bimport\s*+\(|\bfrom\s*+[\"']", script, re.MULTILINE)
-        assert not found, f"a panel imports nothing: it is given html and hooks (got {found and found[0]!r})."
+        match = re.search(r"^\s*+import\b|\bimport\s*+\(|\bfrom\s*+[\"']", script, re.MULTILINE)
+        assert not match, f"a panel imports nothing: it is given html and hooks (got {match and match[0]!r})."
         assert len(script.encode()) <= 2**20, "a panel has at most 1 MiB."
 
     def test_its_script_needs_nothing_that_the_page_forbids(self) -> None:
         """Leave out what the policy of the page refuses."""
         script = self.make().script
-        found = re.search(r"\beval\s*+\(|\bnew Function\b|https?://|\binnerHTML\b|\.style\s*+=", script)
-        assert not found, f"the page allows no {found and found[0]}: scripts and styles come from its files alone."
+        match = re.search(r"\beval\s*+\(|\bnew Function\b|https?://|\binnerHTML\b|\.style\s*+=", script)
+        assert not match, f"the page allows no {match and match[0]}: scripts and styles come from its files alone."
 
 
 class MonitorSuite(Suite):
@@ -399,14 +399,14 @@ class MonitorSuite(Suite):
 
     def test_it_does_not_change_the_bits_of_the_run(self) -> None:
         """Send no commands by itself."""
-        found = []
+        states = []
         for monitors in ({}, {"it": self.make()}):
             with small_environment(self.operator()) as sigma:
                 sigma.monitors.update(monitors)
                 sigma.trainer("trainer").hooks = {"end": _End()}
                 sigma.run()
-                found.append(state_bytes(sigma.trainer("trainer")))
-        assert alike(*found)
+                states.append(state_bytes(sigma.trainer("trainer")))
+        assert alike(*states)
 
 
 @define(eq=False, kw_only=True)

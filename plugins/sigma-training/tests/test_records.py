@@ -297,7 +297,9 @@ def test_a_digest_holds_the_latest_losses_as_float32() -> None:
     rows: list[Mapping[str, Any]] = []
     records = Recorder("trainer", tell=rows.append)
     records.compare(Replay(deque(), goes_on=False))
-    kept = Checkpoint({}, {"clock": {"iteration": 0, "epoch": 0}, "cursor": [], "live": {}, "published": {}, "hooks": {}})
+    kept = Checkpoint(
+        {}, {"clock": {"iteration": 0, "epoch": 0}, "cursor": [], "live": {}, "published": {}, "hooks": {}}
+    )
     losses = np.arange(MOST_LOSSES + 5, dtype=np.float64)
     for part in (losses[:2], losses[2:], np.array([0.1])):
         records.record_values({"training.loss": part}, Moment(), Moment())

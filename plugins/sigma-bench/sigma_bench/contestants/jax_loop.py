@@ -187,10 +187,10 @@ def _convolution(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
 def _batch_norm(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:
     axes = tuple(range(x.ndim - 1))
     centred = x - x.mean(axes)
-    found = centred / jnp.sqrt((centred**2).mean(axes) + part.settings["epsilon"])
+    values = centred / jnp.sqrt((centred**2).mean(axes) + part.settings["epsilon"])
     if part.settings["affine"]:
-        found = found * parameters[f"{part.layer}.scale"] + parameters[f"{part.layer}.shift"]
-    return found
+        values = values * parameters[f"{part.layer}.scale"] + parameters[f"{part.layer}.shift"]
+    return values
 
 
 def _global_average_pool(part: Part, parameters: Arrays, x: Any, key: Any) -> Any:

@@ -57,9 +57,9 @@ def encoder(activations: Mapping[str, Callable[[Any], Any]]) -> Callable[[Part, 
         def attend(x: Any) -> Any:
             shape = (*x.shape[:2], s["heads"], x.shape[2] // s["heads"])
             each = ("query", "key", "value")
-            q, k, v = (affine(parameters, f"{name}.attention.{one}", x).reshape(shape) for one in each)
-            found = attention(q, k, v, s["causal"]).reshape(x.shape)
-            return affine(parameters, f"{name}.attention.output", found)
+            q, k, v = (affine(parameters, f"{name}.attention.{part}", x).reshape(shape) for part in each)
+            result = attention(q, k, v, s["causal"]).reshape(x.shape)
+            return affine(parameters, f"{name}.attention.output", result)
 
         def fed(x: Any) -> Any:
             hidden = activations[s["activation"]](affine(parameters, f"{name}.hidden", x))

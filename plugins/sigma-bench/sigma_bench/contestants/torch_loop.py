@@ -152,8 +152,8 @@ def modules(part: Part, work: Workload) -> Iterator[Any]:
 def affine(part: Part, work: Workload) -> Any:
     """Return weighted sums."""
     weights = work.parameters[f"{part.layer}.weights"]
-    made = nn.Linear(*weights.shape, bias=part.settings["bias"], dtype=getattr(torch, work.precision))
-    return set_parameters(made, part, work, weights.T)
+    module = nn.Linear(*weights.shape, bias=part.settings["bias"], dtype=getattr(torch, work.precision))
+    return set_parameters(module, part, work, weights.T)
 
 
 def convolution(part: Part, work: Workload, padding: Any) -> Any:
@@ -162,20 +162,20 @@ def convolution(part: Part, work: Workload, padding: Any) -> Any:
     filters, channels, *window = weights.shape
     how = {name: part.settings[name] for name in ("stride", "dilation", "groups", "bias")}
     make = getattr(nn, f"Conv{len(window)}d")
-    made = make(channels * how["groups"], filters, window, padding=padding, **how, dtype=getattr(torch, work.precision))
-    return set_parameters(made, part, work, weights)
+    conv = make(channels * how["groups"], filters, window, padding=padding, **how, dtype=getattr(torch, work.precision))
+    return set_parameters(conv, part, work, weights)
 
 
 def norm(part: Part, work: Workload) -> Any:
     """Return batch normalisation with running statistics."""
     s = part.settings
     make = getattr(nn, f"BatchNorm{max(len(part.shape) - 1, 1)}d")
-    made = make(part.shape[0], s["epsilon"], s["momentum"], s["affine"])
+    module = make(part.shape[0], s["epsilon"], s["momentum"], s["affine"])
     if s["affine"]:
         with torch.no_grad():
-            made.weight.copy_(tensor(work.parameters[f"{part.layer}.scale"]))
-            made.bias.copy_(tensor(work.parameters[f"{part.layer}.shift"]))
-    return made
+            module.weight.copy_(tensor(work.parameters[f"{part.layer}.scale"]))
+            module.bias.copy_(tensor(work.parameters[f"{part.layer}.shift"]))
+    return module
 
 
 def set_parameters(made: Any, part: Part, work: Workload, weights: np.ndarray) -> Any:

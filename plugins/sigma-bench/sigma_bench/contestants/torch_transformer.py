@@ -39,23 +39,23 @@ class Positions(nn.Module):  # type: ignore[misc]  # torch has no types here
 def layer_norm(work: Workload, layer: str, epsilon: float) -> Any:
     """Return normalisation of the last axis."""
     scale, shift = parameters(work, f"{layer}.scale", f"{layer}.shift")
-    made = nn.LayerNorm(len(scale), epsilon, dtype=scale.dtype)
+    module = nn.LayerNorm(len(scale), epsilon, dtype=scale.dtype)
     with torch.no_grad():
-        made.weight.copy_(scale)
-        made.bias.copy_(shift)
-    return made
+        module.weight.copy_(scale)
+        module.bias.copy_(shift)
+    return module
 
 
 def linear(work: Workload, *layers: str) -> Any:
     """Return the affine maps of some layers, side by side."""
     weights = torch.cat(parameters(work, *(f"{layer}.weights" for layer in layers)), dim=1)
     biased = f"{layers[0]}.biases" in work.parameters
-    made = nn.Linear(*weights.shape, bias=biased, dtype=weights.dtype)
+    module = nn.Linear(*weights.shape, bias=biased, dtype=weights.dtype)
     with torch.no_grad():
-        made.weight.copy_(weights.T)
+        module.weight.copy_(weights.T)
         if biased:
-            made.bias.copy_(torch.cat(parameters(work, *(f"{layer}.biases" for layer in layers))))
-    return made
+            module.bias.copy_(torch.cat(parameters(work, *(f"{layer}.biases" for layer in layers))))
+    return module
 
 
 class Encoder(nn.Module):  # type: ignore[misc]
@@ -65,10 +65,10 @@ class Encoder(nn.Module):  # type: ignore[misc]
         super().__init__()
         s, name = part.settings, part.layer
         self.heads, self.causal, self.before = s["heads"], s["causal"], s["norm"] == "pre"
-        self.projected = linear(work, *(f"{name}.attention.{one}" for one in ("query", "key", "value")))
+        self.projected = linear(work, *(f"{name}.attention.{role}" for role in ("query", "key", "value")))
         self.output = linear(work, f"{name}.attention.output")
         self.first, self.second = (
-            layer_norm(work, f"{name}.{one}_norm", s["epsilon"]) for one in ("attention", "feed_forward")
+            layer_norm(work, f"{name}.{role}_norm", s["epsilon"]) for role in ("attention", "feed_forward")
         )
         self.fed = nn.Sequential(
             linear(work, f"{name}.hidden"), activation(), linear(work, f"{name}.feed_forward")
@@ -78,8 +78,8 @@ class Encoder(nn.Module):  # type: ignore[misc]
         """Return what all heads find."""
         batch, time, width = x.shape
         parts = self.projected(x).view(batch, time, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        found = nn.functional.scaled_dot_product_attention(*parts.unbind(0), is_causal=self.causal)
-        return self.output(found.transpose(1, 2).reshape(batch, time, width))
+        result = nn.functional.scaled_dot_product_attention(*parts.unbind(0), is_causal=self.causal)
+        return self.output(result.transpose(1, 2).reshape(batch, time, width))
 
     def forward(self, x: Any) -> Any:
         """Return the sequence that leaves the block."""

@@ -42,23 +42,23 @@ def diff(
     """
     configuration = structured(open_document(what, overrides), catalogue())
     chosen = named_backends(backends) or installed_backends(say)
-    found: list[Compared] = []
-    for one in Lockstep(configuration, {name: name for name in chosen}, tolerance).steps(steps):
-        if not as_json and not found:
-            click.echo(_line("step", ["rounding", *one.apart]))
-        found.append(one)
+    results: list[Compared] = []
+    for result in Lockstep(configuration, {name: name for name in chosen}, tolerance).steps(steps):
+        if not as_json and not results:
+            click.echo(_line("step", ["rounding", *result.apart]))
+        results.append(result)
         if not as_json:
-            click.echo(_line(str(one.step), [f"{x:.2g}" for x in (one.rounding, *one.apart.values())]))
-        if one.first_deviation is not None:
+            click.echo(_line(str(result.step), [f"{x:.2g}" for x in (result.rounding, *result.apart.values())]))
+        if result.first_deviation is not None:
             break
-    first = found[-1].first_deviation
+    first = results[-1].first_deviation
     if as_json:
-        document(to_document(what, tolerance, found))
+        document(to_document(what, tolerance, results))
     else:
-        click.echo(printable("\n".join(["", *table(found, worst)])))
+        click.echo(printable("\n".join(["", *table(results, worst)])))
     if first is not None:
         raise SigmaTrainingError(sentence(first))
-    say(f"{', '.join(chosen)}: every op, and every step as a whole, agrees with the reference in {len(found)} steps")
+    say(f"{', '.join(chosen)}: every op, and every step as a whole, agrees with the reference in {len(results)} steps")
 
 
 def sentence(first: Deviation) -> str:
@@ -69,14 +69,14 @@ def sentence(first: Deviation) -> str:
 def to_document(what: str, tolerance: float, found: Sequence[Compared]) -> dict[str, Any]:
     """Return the JSON document: the greatest deviation of each op and result in each step, and of the state."""
     first = found[-1].first_deviation
-    every = [one for step in found for one in (*step.ops, *step.results)]
+    every = [deviation for step in found for deviation in (*step.ops, *step.results)]
     return {
         "recipe": what,
         "tolerance": tolerance,
         "agrees": first is None,
         "first": None if first is None else {**_to_plain(first), "text": first.text},
-        "states": [{"step": one.step, "rounding": one.rounding, **one.apart} for one in found],
-        "ops": [_to_plain(one) for one in greatest(every, each_step=True)],
+        "states": [{"step": result.step, "rounding": result.rounding, **result.apart} for result in found],
+        "ops": [_to_plain(deviation) for deviation in greatest(every, each_step=True)],
     }
 
 
@@ -89,18 +89,18 @@ def greatest(every: Sequence[Deviation], each_step: bool = False) -> list[Deviat
 
     All results of the whole step count as one op.
     """
-    found: dict[tuple[Any, ...], Deviation] = {}
-    for one in every:
-        key = (one.step if each_step else 0, one.backend, one.op)
-        if key not in found or one.share > found[key].share:
-            found[key] = one
-    return list(found.values()) if each_step else sorted(found.values(), key=lambda one: -one.share)
+    worst: dict[tuple[Any, ...], Deviation] = {}
+    for deviation in every:
+        key = (deviation.step if each_step else 0, deviation.backend, deviation.op)
+        if key not in worst or deviation.share > worst[key].share:
+            worst[key] = deviation
+    return list(worst.values()) if each_step else sorted(worst.values(), key=lambda deviation: -deviation.share)
 
 
 def table(found: Sequence[Compared], most: int) -> Iterator[str]:
     """Yield the lines of the table of the worst ops, whatever step they were in."""
-    every = greatest([one for step in found for one in (*step.ops, *step.results)])
-    rows = [HEAD, *(_row(one) for one in every[:most])]
+    every = greatest([deviation for step in found for deviation in (*step.ops, *step.results)])
+    rows = [HEAD, *(_row(deviation) for deviation in every[:most])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = [cell.ljust(n) if i < 3 else cell.rjust(n) for i, (cell, n) in enumerate(zip(row, widths, strict=True))]

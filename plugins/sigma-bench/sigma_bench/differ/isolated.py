@@ -61,14 +61,14 @@ def chunks(graph: Graph) -> list[Chunk]:
     alike: dict[Graph, list[Unit]] = {}
     for unit in units(graph):
         alike.setdefault(unit.graph, []).append(unit)
-    found = []
+    pieces = []
     for _, group in groupby(sorted(alike.values(), key=len), key=len):
         every = list(group)
         for some in (every[i : i + TOGETHER] for i in range(0, len(every), TOGETHER)):
             graphs = [each[0].graph for each in some]
             whole = Graph(*(tuple(chain(*(getattr(g, end) for g in graphs))) for end in ("inputs", "outputs")))
-            found.append(Chunk(whole, tuple(zip(*some, strict=True))))
-    return found
+            pieces.append(Chunk(whole, tuple(zip(*some, strict=True))))
+    return pieces
 
 
 @frozen
@@ -93,12 +93,12 @@ class Isolated:
         """Yield, for each backend, the deviations of all ops from their values in the reference."""
         if id(step) not in self._chunks:
             self._chunks[id(step)] = step, chunks(step.graph)
-        found: list[list[OpDeviation]] = [[] for _ in backends]
+        per_backend: list[list[OpDeviation]] = [[] for _ in backends]
         for chunk in self._chunks[id(step)][1]:
             for turn in chunk.turns:
-                for backend, into in zip(backends, found, strict=True):
+                for backend, into in zip(backends, per_backend, strict=True):
                     into.extend(self._turn(chunk.graph, turn, values, backend))
-        yield from found
+        yield from per_backend
 
     def _turn(self, graph: Graph, turn: Sequence[Unit], values: Values, backend: Engine) -> Iterator[OpDeviation]:
         arrays = [values[x] for unit in turn for x in unit.operands]
@@ -107,15 +107,15 @@ class Isolated:
         results = backend.compute_on_host(graph, arrays)
         for (_, node), result in zip(nodes, results, strict=True):
             _check(node, result)
-        found = dict(zip(wanted, results, strict=True))
+        outputs = dict(zip(wanted, results, strict=True))
         for seeds in (FEW, MANY):
             moved = [dict(zip(wanted, self._compute_perturbed(s, backend, graph, arrays), strict=True)) for s in seeds]
-            all_ = deviations(found, wanted, moved, self.tolerance)
-            if max((one.share for one in all_), default=0.0) <= 1:
+            all_ = deviations(outputs, wanted, moved, self.tolerance)
+            if max((difference.share for difference in all_), default=0.0) <= 1:
                 break
-        for one in all_:
-            index, node = nodes[int(one.address)]
-            yield OpDeviation(index, node, evolve(one, address="its value"), magnitude(values[node]))
+        for difference in all_:
+            index, node = nodes[int(difference.address)]
+            yield OpDeviation(index, node, evolve(difference, address="its value"), magnitude(values[node]))
 
     def _compute_perturbed(
         self, seed: int, backend: Engine, graph: Graph, arrays: Sequence[np.ndarray]

@@ -58,9 +58,9 @@ class Compared:
     @property
     def first_deviation(self) -> Deviation | None:
         """Return the first deviation beyond tolerance: of an op, or of the step if all its ops are right."""
-        for found in (self.ops, self.results):
-            if wrong := [one for one in found if one.share > 1]:
-                return min(wrong, key=lambda one: one.order)
+        for group in (self.ops, self.results):
+            if wrong := [deviation for deviation in group if deviation.share > 1]:
+                return min(wrong, key=lambda deviation: deviation.order)
         return None
 
 
@@ -103,12 +103,12 @@ class Lockstep:
             exact = begin_trainer(Reference(), {"probe": Probe(seen=self._iterations.append)})
             moved = begin_trainer(Reference(1), {})
             own = {name: begin_trainer(backend, {}) for name, backend in self.backends.items()}
-            engines = {name: Engine(one.backend) for name, one in own.items()}
+            engines = {name: Engine(trainer.backend) for name, trainer in own.items()}
             for step in range(1, count + 1):
                 for trainer in (exact, moved, *own.values()):
                     trainer.fit(1)
                 wanted = exact.arrays
-                apart = {name: distance(one.arrays, wanted) for name, one in own.items()}
+                apart = {name: distance(trainer.arrays, wanted) for name, trainer in own.items()}
                 ops, results = self._compare_step(step, self._iterations.pop(), engines)
                 yield Compared(step, ops, results, apart, distance(moved.arrays, wanted))
 
@@ -119,25 +119,31 @@ class Lockstep:
         traced = Tracing()
         wanted, ops = iteration.repeat(traced), list[Deviation]()
         for place, (graph, values) in enumerate(traced.calls):
-            found = self._isolated.compare_ops(graph, values, list(engines.values()))
-            for number, (name, every_) in enumerate(zip(engines, found, strict=True)):
-                for one in every_:
-                    ops.append(_of_op(step, name, one, nearest(graph, one.node), (place, one.index, number)))
+            per_backend = self._isolated.compare_ops(graph, values, list(engines.values()))
+            for number, (name, every_) in enumerate(zip(engines, per_backend, strict=True)):
+                for deviation in every_:
+                    ops.append(
+                        _of_op(step, name, deviation, nearest(graph, deviation.node), (place, deviation.index, number))
+                    )
         results = []
         for number, (name, engine) in enumerate(engines.items()):
             found_ = self._compare_results(iteration, wanted, engine)
-            located = self._locate_fault(iteration, engine) if any(one.share > 1 for one in found_) else ""
-            sizes = {one.address: magnitude(wanted[one.address]) for one in found_}
-            results += [_of_step(step, name, one, sizes[one.address], located, number) for one in found_]
+            located = (
+                self._locate_fault(iteration, engine) if any(difference.share > 1 for difference in found_) else ""
+            )
+            sizes = {difference.address: magnitude(wanted[difference.address]) for difference in found_}
+            results += [
+                _of_step(step, name, difference, sizes[difference.address], located, number) for difference in found_
+            ]
         return ops, results
 
     def _compare_results(self, iteration: Repeatable, wanted: Records, engine: Engine) -> list[Difference]:
         """Return how far the results of the step, compiled as a whole, are from the reference."""
-        found = iteration.repeat(engine)
+        results = iteration.repeat(engine)
         for seeds in (FEW, MANY):
             moved = [iteration.repeat(Reference(seed, engine.function_error)) for seed in seeds]
-            all_ = deviations(found, wanted, moved, self.tolerance)
-            if max((one.share for one in all_), default=0.0) <= 1:
+            all_ = deviations(results, wanted, moved, self.tolerance)
+            if max((difference.share for difference in all_), default=0.0) <= 1:
                 break
         return all_
 

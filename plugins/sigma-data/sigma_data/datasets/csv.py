@@ -165,10 +165,10 @@ class Csv(Divided):
         table = read_table(learned, "inputs", str(self.path))
         saved = learned.get("categories", {}) if table is None else table.categories_of_encoded
         names = self._names() if table is None else table.columns
-        known = parse_categories(saved, len(as_tuple(self.encode)), prod(shape), str(self.path))
+        by_column = parse_categories(saved, len(as_tuple(self.encode)), prod(shape), str(self.path))
         reader = SamplesReader(
             shape, white, self.scale, names, (*self._columns_aside, *as_tuple(self.exclude)), missing, self.delimiter,
-            categories=known, header=self.header, **self._form,
+            categories=by_column, header=self.header, **self._form,
         )  # fmt: skip
         return reader.read(local(path))["values"]
 
@@ -187,7 +187,7 @@ class Csv(Divided):
     @property
     def _columns_aside(self) -> tuple[str | int, ...]:
         """Return the columns that are no inputs: the target, the weights, and the groups."""
-        return (*as_tuple(self.target), *(one for one in (self.weights, self.group) if one is not None))
+        return (*as_tuple(self.target), *(column for column in (self.weights, self.group) if column is not None))
 
     def _source(self) -> Source:
         """Return the file; SigmaDataError, with its origin, if it is missing."""
@@ -231,16 +231,16 @@ class Csv(Divided):
 
     def _group_names(self, cells: np.ndarray, lines: np.ndarray) -> dict[int, str]:
         """Return the name of the group of each line; SigmaDataError if there is none."""
-        found = [cell.strip() for cell in cells.tolist()]
+        names = [cell.strip() for cell in cells.tolist()]
         if self.group_before:
-            found = [cell.rpartition(self.group_before)[0] for cell in found]
-        if "" in found:
+            names = [cell.rpartition(self.group_before)[0] for cell in names]
+        if "" in names:
             what = f" before a {self.group_before!r}" if self.group_before else ""
             raise SigmaDataError(
-                f"{self.path}:{lines[found.index('')]}: column {self.group!r}: names no group{what}. Fill it "
+                f"{self.path}:{lines[names.index('')]}: column {self.group!r}: names no group{what}. Fill it "
                 "in, or leave the row out."
             )
-        return dict(zip(lines.tolist(), found, strict=True))
+        return dict(zip(lines.tolist(), names, strict=True))
 
     def _encode_inputs(self, columns: Mapping[str, np.ndarray], lines: np.ndarray) -> np.ndarray:
         """Return the input columns as one array, categorical ones one-hot encoded; remember their categories."""
@@ -248,8 +248,8 @@ class Csv(Divided):
         for i, (name, values) in enumerate(columns.items()):
             if values.dtype.kind == "T":
                 where = f"{self.path}: column {name!r}"
-                self._categories[str(i)] = found = categories(values, where, lambda row: f"line {lines[row]}")
-                values = one_hot(values, found, lambda row: f"{self.path}:{lines[row]}", name)
+                self._categories[str(i)] = names = categories(values, where, lambda row: f"line {lines[row]}")
+                values = one_hot(values, names, lambda row: f"{self.path}:{lines[row]}", name)
             parts.append(values)
         if len(self._categories) < len(as_tuple(self.encode)):
             raise SigmaConfigError(f"Csv.encode: names a column twice (got {as_tuple(self.encode)}). Name each once.")

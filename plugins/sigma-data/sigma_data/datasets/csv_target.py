@@ -70,10 +70,10 @@ class CsvTarget:
         codes = Codes(_restore_types(first), f"{self.path}: the target", lambda row: f"line {lines[row]}")
         words = first.dtype.kind not in "fi"
         if self.may_be_classes and (words or self.targets == "classes"):
-            found = Labels.from_codes(codes, self.targets == "classes")
+            labels = Labels.from_codes(codes, self.targets == "classes")
             if codes.values.dtype.kind == "b" and self.targets == "auto":
-                return evolve(found, numbers=codes.values.astype(np.float64)[:, None])
-            return found
+                return evolve(labels, numbers=codes.values.astype(np.float64)[:, None])
+            return labels
         if self.may_be_classes and np.array_equal(first, np.rint(first)):
             return Labels(codes, first[:, None])
         for name, values in zip(self.columns, targets, strict=True):
@@ -83,8 +83,8 @@ class CsvTarget:
 
 def _truths(cells: Sequence[str], gaps: np.ndarray) -> np.ndarray | None:
     """Return 1 for each true cell, 0 for a false one, and -1 for a missing one; None if there are others, or none."""
-    found = [-1 if gap else truth(cell) for cell, gap in zip(cells, gaps, strict=True)]
-    return None if None in found or gaps.all() else np.array(found, int)
+    truths = [-1 if gap else truth(cell) for cell, gap in zip(cells, gaps, strict=True)]
+    return None if None in truths or gaps.all() else np.array(truths, int)
 
 
 def _numbers(truths: np.ndarray) -> np.ndarray:

@@ -64,7 +64,7 @@ class Frame(Divided):
     def all_rows(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
         there = columns_of(self.frame)
-        targets, weights, group = (self._column_setting(one, there) for one in ("target", "weights", "group"))
+        targets, weights, group = (self._column_setting(setting, there) for setting in ("target", "weights", "group"))
         others = (*targets, *weights, *group)
         check_names(there, others, tuple(there), "frame")
         if not targets:
@@ -82,9 +82,9 @@ class Frame(Divided):
             raise SigmaDataError("frame: there is no row without missing values. Name fewer columns as `inputs`.")
         kept = {name: np.asarray(column)[~gone] if gone.any() else column for name, column in there.items()}
         order = order_of(there[targets[0]])
-        found = self._targets({name: kept[name] for name in targets}, order, np.flatnonzero(~gone))
+        values = self._targets({name: kept[name] for name in targets}, order, np.flatnonzero(~gone))
         framed = Framed(kept, table, "Set exclude=[{!r}].", self.split_by == "block")
-        sections: dict[str, Any] = {"inputs": framed, "targets": NamedTargets(found, targets)}
+        sections: dict[str, Any] = {"inputs": framed, "targets": NamedTargets(values, targets)}
         for name in weights:
             sections["weights"] = cells(kept[name], f"frame: column {name!r}")
         for name in group:
@@ -100,7 +100,7 @@ class Frame(Divided):
         named, encoded = self._column_setting("inputs", there), self._column_setting("encode", there)
         gone = {*others, *named, *self._column_setting("exclude", there)}
         rest = [name for name in there if name not in gone]
-        columns = tuple(name for one in named for name in (rest if one == REST else [one]))
+        columns = tuple(name for column in named for name in (rest if column == REST else [column]))
         if not columns:
             raise SigmaDataError("frame: there is no column except the target. Add some to predict it from.")
         check_names(there, columns, tuple(there), "frame")
@@ -122,19 +122,19 @@ class Frame(Divided):
     def _targets(self, columns: Mapping[str, Any], order: Sequence[Any], rows: np.ndarray) -> np.ndarray | Labels:
         """Return the targets as rows of numbers, or as labels for words and integers in one column."""
         where = "frame: the target"
-        found = [cells(column, where) for column in columns.values()]
-        first, codes = found[0], Codes(found[0], where, lambda row: f"row {rows[row]}", order)
-        if len(found) == 1 and self.targets != "numbers":
+        arrays = [cells(column, where) for column in columns.values()]
+        first, codes = arrays[0], Codes(arrays[0], where, lambda row: f"row {rows[row]}", order)
+        if len(arrays) == 1 and self.targets != "numbers":
             if first.dtype.kind == "T" or self.targets == "classes":
                 return Labels.from_codes(codes, first.dtype.kind != "T")
             if tight(np.asarray(next(iter(columns.values())))).dtype.kind == "b":
                 return Labels(Codes(first.astype(bool), codes.where), first[:, None])
             if np.array_equal(first, np.rint(first)):
                 return Labels(codes, first[:, None])
-        for name, values in zip(columns, found, strict=True):
-            _check_number(values, f"frame: column {name!r}, row {rows[0]}", len(found) > 1)
+        for name, values in zip(columns, arrays, strict=True):
+            _check_number(values, f"frame: column {name!r}, row {rows[0]}", len(arrays) > 1)
             check_exact(values, f"frame: column {name!r}", codes.row, "Give such numbers as floats.")
-        return np.stack(found, axis=1)
+        return np.stack(arrays, axis=1)
 
 
 def _check_number(values: np.ndarray, where: str, several: bool) -> None:
@@ -146,5 +146,5 @@ def _check_number(values: np.ndarray, where: str, several: bool) -> None:
 
 def _missing(columns: Sequence[np.ndarray]) -> np.ndarray:
     """Return which rows have no value in some column."""
-    found = [values == "" if values.dtype.kind == "T" else np.isnan(values) for values in columns]
-    return np.asarray(np.any(found, axis=0))
+    masks = [values == "" if values.dtype.kind == "T" else np.isnan(values) for values in columns]
+    return np.asarray(np.any(masks, axis=0))

@@ -28,14 +28,14 @@ class Records(Divided):
     def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
         with introduce_errors("reader", self.reader):
-            found = _arrays("read()", self.reader.read(self.source))
+            arrays = _arrays("read()", self.reader.read(self.source))
         if self.extractor is not None:
             with introduce_errors("extractor", self.extractor):
-                found = _arrays("extract()", self.extractor.extract(read_only(found)))
-        return Arrays(**found), ()
+                arrays = _arrays("extract()", self.extractor.extract(read_only(arrays)))
+        return Arrays(**arrays), ()
 
 
 def _arrays(what: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    arrays = isinstance(found, dict) and all(isinstance(one, np.ndarray) for one in found.values())
+    arrays = isinstance(found, dict) and all(isinstance(values, np.ndarray) for values in found.values())
     expect(arrays, f"{what} must return arrays by name", found)
     return found

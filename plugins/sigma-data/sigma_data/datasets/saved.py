@@ -68,8 +68,8 @@ class Saved(Splits):
             columns = {name: [*titles] for name in names if (titles := rows.column_names(name))}
             header[split] |= {"columns": columns} if columns else {}
             for block in range(rows.blocks):
-                found = rows.block(block)
-                arrays |= {f"{split}/{block}/{name}": _to_storable(found[name]) for name in names}
+                sections = rows.block(block)
+                arrays |= {f"{split}/{block}/{name}": _to_storable(sections[name]) for name in names}
         return safetensors.numpy.save(arrays, {ABOUT: json.dumps(header)})
 
 

@@ -60,8 +60,8 @@ class Splits(Mapping[str, Dataset], ABC):
         names = (learned or {}).get("columns", {}).get("inputs", ())
         settings: dict[str, Any] = {"inputs": tuple(names)} if names else {}
         if table is not None:
-            known = {"scale": table.scale, "categories": table.categories_of_encoded}
-            settings = {"inputs": table.columns, "missing": table.missing, **known}
+            encoding = {"scale": table.scale, "categories": table.categories_of_encoded}
+            settings = {"inputs": table.columns, "missing": table.missing, **encoding}
         reader = SamplesReader(shape, self.white if white is None else white, **settings)
         return reader.read(local(path))["values"]
 

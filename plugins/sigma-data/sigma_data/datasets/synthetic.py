@@ -72,11 +72,11 @@ class Synthetic(Divided):
     def _chain(self) -> tuple[Arrays, tuple[int, ...]]:
         length, classes = prod(self.shape), self.classes_
         successors = np.argsort(self._draw("teacher").uniform((classes,)))
-        found = np.floor(self._draw("classes").uniform((self.rows, length + 1)) * classes).astype(np.int32)
+        states = np.floor(self._draw("classes").uniform((self.rows, length + 1)) * classes).astype(np.int32)
         follows = self._draw("noise").uniform((self.rows, length + 1)) >= self.noise
         for step in range(length):
-            found[:, step + 1] = np.where(follows[:, step + 1], successors[found[:, step]], found[:, step + 1])
-        inputs, targets = (x.reshape(self.rows, *self.shape) for x in (found[:, :-1], found[:, 1:]))
+            states[:, step + 1] = np.where(follows[:, step + 1], successors[states[:, step]], states[:, step + 1])
+        inputs, targets = (x.reshape(self.rows, *self.shape) for x in (states[:, :-1], states[:, 1:]))
         return Arrays(inputs=inputs, targets=targets), tuple(range(classes))
 
     def _draw(self, what: str) -> Draw:

@@ -92,12 +92,12 @@ def best(board: Board) -> list[int]:
 @cache
 def reachable() -> tuple[Board, ...]:
     """Return all reachable positions, by number of marks."""
-    found: dict[Board, None] = {}
+    boards: dict[Board, None] = {}
     latest: dict[Board, None] = {(0,) * 9: None}
     while latest:
-        found |= latest
+        boards |= latest
         latest = dict.fromkeys(after for board in latest for after in moves(board).values())
-    return tuple(found)
+    return tuple(boards)
 
 
 def symmetric(board: Board) -> list[Board]:

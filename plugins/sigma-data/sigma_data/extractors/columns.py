@@ -54,7 +54,7 @@ class Columns(Extractor):
     def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the sections."""
         names = list(records)
-        named = {place(c, names, f"section {s!r}") for s, one in self.sections.items() for c in _columns_by_name(one)}
+        named = {place(c, names, f"section {s!r}") for s, spec in self.sections.items() for c in _columns_by_name(spec)}
         rest = [i for i in range(len(names)) if i not in named]
         return {section: _section(section, column, records, rest) for section, column in self.sections.items()}
 
@@ -77,12 +77,12 @@ def cut(values: np.ndarray, shape: tuple[int, ...] | None, where: str) -> np.nda
 
 
 def _columns_by_name(column: Column) -> list[str | int]:
-    return [one for one in as_tuple(column.columns) if one != REST]
+    return [name for name in as_tuple(column.columns) if name != REST]
 
 
 def _section(section: str, column: Column, records: Mapping[str, np.ndarray], rest: list[int]) -> np.ndarray:
     names, where = list(records), f"section {section!r}"
-    wanted = [i for one in as_tuple(column.columns) for i in (rest if one == REST else [place(one, names, where)])]
+    wanted = [i for name in as_tuple(column.columns) for i in (rest if name == REST else [place(name, names, where)])]
     if not wanted:
         raise SigmaDataError(f"{where}: there is no column left for it. Name some.")
     alone = isinstance(column.columns, str | int) and column.columns != REST

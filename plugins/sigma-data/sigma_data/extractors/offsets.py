@@ -16,10 +16,10 @@ from sigma_kernel.settings import ge, min_len
 
 def _number(owner: Any, attribute: Attribute[Any], value: str) -> None:
     try:
-        known = np.dtype(value).kind in "iuf"
+        numeric = np.dtype(value).kind in "iuf"
     except TypeError:
-        known = False
-    if not known:
+        numeric = False
+    if not numeric:
         raise SigmaDataError(f"{attribute.name}: {value!r} is not a numeric dtype. Use 'u1', '<i2', '>f4' ...")
 
 
@@ -60,7 +60,7 @@ class Offsets(Extractor):
         """Return the sections of ``records["records"]``, an array of bytes of shape ``(rows, size)``."""
         if "records" not in records or records["records"].dtype != np.uint8:
             raise SigmaDataError("offsets: there are no records of bytes to split. Use the reader `bytes`.")
-        return {name: _cut(name, one, records["records"]) for name, one in self.sections.items()}
+        return {name: _cut(name, section, records["records"]) for name, section in self.sections.items()}
 
 
 def _cut(name: str, one: Field, records: np.ndarray) -> np.ndarray:

@@ -29,11 +29,11 @@ class Standardise(Preprocessor):
 
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return ``mean`` and ``deviation``, float64, of a sample's shape."""
-        found = reduce(_Moments.merge, map(_Moments.from_block, blocks))
-        low, high = found.ends
+        moments = reduce(_Moments.merge, map(_Moments.from_block, blocks))
+        low, high = moments.ends
         constant = low == high  # by the values: rounding can make the deviation of equal numbers nonzero
-        mean = np.where(constant, low, found.mean)
-        deviation = np.where(constant, 1.0, np.sqrt(found.variance))
+        mean = np.where(constant, low, moments.mean)
+        deviation = np.where(constant, 1.0, np.sqrt(moments.variance))
         return {"mean": np.asarray(mean, np.float64), "deviation": np.asarray(deviation, np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -95,9 +95,9 @@ class CsvReader(Reader):
         if not parts:
             raise SigmaDataError(f"{name}: there is no row of values.{advice or ' Check the file.'}")
         lines, *columns = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
-        found = dict(zip(chosen, columns, strict=True))
-        found |= {i: self._from_truths(found[i].tolist(), lines, f"column {names[i]!r}", name) for i in truths}
-        return lines, {names[i]: column for i, column in found.items()}
+        by_place = dict(zip(chosen, columns, strict=True))
+        by_place |= {i: self._from_truths(by_place[i].tolist(), lines, f"column {names[i]!r}", name) for i in truths}
+        return lines, {names[i]: column for i, column in by_place.items()}
 
     @contextmanager
     def _open_text(self, source: Source) -> Iterator[TextIOWrapper]:
@@ -123,8 +123,8 @@ class CsvReader(Reader):
 
     def _advice(self, cells: list[str]) -> str:
         """Return the setting to change if the first line does not match the settings."""
-        if len(cells) == 1 and (found := next((sep for sep in SEPARATORS if sep in cells[0].strip()), None)):
-            return f" If {SEPARATORS[found]} stands between values, set delimiter = '{SEPARATORS[found]}'."
+        if len(cells) == 1 and (mark := next((sep for sep in SEPARATORS if sep in cells[0].strip()), None)):
+            return f" If {SEPARATORS[mark]} stands between values, set delimiter = '{SEPARATORS[mark]}'."
         if not self.header:
             return " With header = false, columns are called by their numbers."
         if any(self.figures.is_number(cell) for cell in cells):
@@ -135,9 +135,9 @@ class CsvReader(Reader):
         if self.columns is None:
             return range(len(names))
         chosen = [place(column, names, name, advice) for column in self.columns]
-        one, times = Counter(chosen).most_common(1)[0]
+        index, times = Counter(chosen).most_common(1)[0]
         if times > 1:
-            raise SigmaDataError(f"{name}: column {names[one]!r} is named {times} times. Name it once.")
+            raise SigmaDataError(f"{name}: column {names[index]!r} is named {times} times. Name it once.")
         return chosen
 
     # -- fast path, for plain tables -----------------------------------------------------------------------------------
@@ -160,10 +160,12 @@ class CsvReader(Reader):
         return []
 
     def _part(self, piece: Piece, chosen: Sequence[int]) -> list[np.ndarray]:
-        found = [piece.columns[i] for i in chosen]
-        if self.missing == "refuse" and any(not cell.strip() for one in found if isinstance(one, list) for cell in one):
+        columns = [piece.columns[i] for i in chosen]
+        if self.missing == "refuse" and any(
+            not cell.strip() for column in columns if isinstance(column, list) for cell in column
+        ):
             raise Unfit("a missing word")
-        return [piece.lines, *(np.array(one, STRINGS) if isinstance(one, list) else one for one in found)]
+        return [piece.lines, *(np.array(column, STRINGS) if isinstance(column, list) else column for column in columns)]
 
     # -- slow path, for all tables -------------------------------------------------------------------------------------
     def _carefully(
@@ -236,14 +238,14 @@ class CsvReader(Reader):
 
 def _truths(rows: Iterator[Row], wanted: set[int]) -> set[int]:
     """Return the columns whose first value is true or false."""
-    pending, found = {*wanted}, set[int]()
+    pending, places = {*wanted}, set[int]()
     for _, row in rows:
         if not pending:
             break
         there = {i for i in pending if i < len(row) and not is_gap(row[i])}
-        found |= {i for i in there if truth(row[i]) is not None}
+        places |= {i for i in there if truth(row[i]) is not None}
         pending -= there
-    return found
+    return places
 
 
 def inexact_integer_error(where: str, cell: str, value: float, advice: str) -> SigmaDataError:
@@ -283,7 +285,7 @@ def separator(source: Source, encoding: str) -> str:
     """Return the separator of the first line; a comma if it has a single value."""
     with source.open() as stream, as_text(stream, encoding) as text:
         first = next(lines(text, LONGEST, source.name), "").strip()
-    return next((found for found in SEPARATORS if found in first), ",")
+    return next((mark for mark in SEPARATORS if mark in first), ",")
 
 
 def _rows(text: TextIOWrapper, delimiter: str, name: str) -> Iterator[Row]:

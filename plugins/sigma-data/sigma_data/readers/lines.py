@@ -30,9 +30,9 @@ class LinesReader(Reader):
     def read(self, source: Source) -> dict[str, np.ndarray]:
         """Return ``{"lines": array}``."""
         with source.open() as stream, as_text(stream, self.encoding) as text:
-            found = [line.rstrip("\n") for line in lines(text, self.longest, source.name) if line.strip()]
+            rows = [line.rstrip("\n") for line in lines(text, self.longest, source.name) if line.strip()]
         # variable-length strings: a fixed width would pad every line to the longest
-        return {"lines": np.array(found, np.dtypes.StringDType())}
+        return {"lines": np.array(rows, np.dtypes.StringDType())}
 
 
 def as_text(stream: IO[bytes], encoding: str, newline: str | None = None) -> io.TextIOWrapper:

@@ -120,8 +120,8 @@ def _parse_rows(rows: Sequence[str], layout: TableLayout, parse: Parse) -> Colum
         if not layout.gaps:
             raise
     numbers, words = layout.select_columns(words=False), layout.select_columns(words=True)
-    found = _check_columns(parse(_fill_missing(rows, layout), numbers), rows, numbers, lambda values: ~np.isinf(values))
-    return found | _check_columns(parse(rows, words), rows, words, np.isfinite) if any(layout.kinds) else found
+    table = _check_columns(parse(_fill_missing(rows, layout), numbers), rows, numbers, lambda values: ~np.isinf(values))
+    return table | _check_columns(parse(rows, words), rows, words, np.isfinite) if any(layout.kinds) else table
 
 
 def _fill_missing(rows: Sequence[str], layout: TableLayout) -> list[str]:

@@ -82,8 +82,8 @@ class SamplesReader(Reader):
         elif end in IMAGES:
             values = self._image(source)
         else:
-            known = ", ".join((*TABLES, *ARRAYS, *IMAGES))
-            raise SigmaDataError(f"{source.name}: unknown file type. Files end in {known}.")
+            endings = ", ".join((*TABLES, *ARRAYS, *IMAGES))
+            raise SigmaDataError(f"{source.name}: unknown file type. Files end in {endings}.")
         return {"values": _finite(values, source.name)}
 
     # -- arrays --------------------------------------------------------------------------------------------------------
@@ -107,8 +107,8 @@ class SamplesReader(Reader):
         columns = self._columns([cell.strip() for cell in cells], header, source.name)
         gaps: Literal["refuse", "nan"] = "refuse" if self.missing is None else "nan"
         text = tuple(columns[int(i)] for i in self.categories)
-        lines, found = _Table(columns, text, header, delimiter, gaps, **form).table(source)
-        values = self._encode_inputs(found, lines, source.name)
+        lines, by_name = _Table(columns, text, header, delimiter, gaps, **form).table(source)
+        values = self._encode_inputs(by_name, lines, source.name)
         values = values if self.missing is None else np.where(np.isnan(values), self.missing, values)
         return scale_numbers(values, self.scale).reshape(-1, *self.shape)
 
@@ -123,10 +123,10 @@ class SamplesReader(Reader):
 
     def _encode_inputs(self, columns: Mapping[str, np.ndarray], lines: np.ndarray, name: str) -> np.ndarray:
         """Return columns as one array, categorical ones one-hot encoded."""
-        known = [self.categories.get(str(i)) for i in range(len(columns))]
+        categories = [self.categories.get(str(i)) for i in range(len(columns))]
         return np.column_stack([
             values if names is None else one_hot(values, names, lambda row: f"{name}:{lines[row]}", column)
-            for names, (column, values) in zip(known, columns.items(), strict=True)
+            for names, (column, values) in zip(categories, columns.items(), strict=True)
         ])  # fmt: skip
 
     @property
@@ -137,18 +137,18 @@ class SamplesReader(Reader):
     def _columns(self, cells: list[str], header: bool, name: str) -> tuple[str | int, ...]:
         """Return the columns to read, in the order of a sample's elements."""
         if REST in self.inputs:
-            found = self._remaining_columns(cells, header)
+            columns = self._remaining_columns(cells, header)
         elif header and all(isinstance(column, str) for column in self.inputs):
-            found = self.inputs
+            columns = self.inputs
         elif len(cells) == len(self.inputs):  # without the target; later columns have moved up
             numbers = [column for column in self.inputs if isinstance(column, int)]
             order: list[str | int] = [*sorted(numbers)] if len(numbers) == len(cells) else [*self.inputs]
-            found = tuple(order.index(column) for column in self.inputs)
+            columns = tuple(order.index(column) for column in self.inputs)
         else:
-            found = self.inputs if all(isinstance(column, int) for column in self.inputs) else ()
-        if len(found) != self._count:
-            raise self._width(name, len(found) or len(cells))
-        return found
+            columns = self.inputs if all(isinstance(column, int) for column in self.inputs) else ()
+        if len(columns) != self._count:
+            raise self._width(name, len(columns) or len(cells))
+        return columns
 
     def _remaining_columns(self, cells: list[str], header: bool) -> tuple[str | int, ...]:
         numbered = [column % len(cells) for column in self.target if isinstance(column, int)]
@@ -157,9 +157,9 @@ class SamplesReader(Reader):
         return tuple(i for i in range(len(cells)) if i not in named and not (there and i in numbered))
 
     def _width(self, name: str, there: int) -> SigmaDataError:
-        wanted, made = prod(self.shape), f", made of {self._count} columns" if self.categories else ""
+        wanted, note = prod(self.shape), f", made of {self._count} columns" if self.categories else ""
         return SigmaDataError(
-            f"{name}: {there} columns to predict from; a sample of shape {self.shape} has {wanted} numbers{made}. Give "
+            f"{name}: {there} columns to predict from; a sample of shape {self.shape} has {wanted} numbers{note}. Give "
             "the columns of the training data, without its target or with their names in the first line."
         )
 

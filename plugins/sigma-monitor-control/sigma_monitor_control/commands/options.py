@@ -33,23 +33,23 @@ def literal(text: str) -> Any:
     Raises SigmaConfigError for an array, a table or a quoted string that is not complete.
     """
     try:
-        found = tomllib.loads(f"value = {text}")
+        table = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError) as error:
         if text.lstrip().startswith(("[", "{", '"', "'")):
             raise SigmaConfigError(f"{text}: is not a TOML value: {error}. Quote it for the shell.") from None
         return text
-    return found["value"] if found.keys() == {"value"} else text
+    return table["value"] if table.keys() == {"value"} else text
 
 
 def numbers(ranges: Iterable[str]) -> list[int]:
     """Return row numbers, each given alone or as a range that includes both ends, such as ``3-7``."""
-    found: list[int] = []
+    values: list[int] = []
     for text in ranges:
         first, dash, last = text.partition("-")
         if not (first.isdecimal() and (last.isdecimal() or not dash)):
             raise SigmaConfigError(f"{text}: is not a row number. Give numbers, or a range such as 3-7.")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        values += range(int(first), int(last or first) + 1)
+    return values
 
 
 # -- output ------------------------------------------------------------------------------------------------------------
@@ -74,13 +74,13 @@ def _array(about: Mapping[str, Any]) -> str:
 
 def columns(rows: Iterable[tuple[str, ...]]) -> None:
     """Print rows with aligned columns, no wider than the terminal, if it is one; names lose their middle there."""
-    found = [tuple(map(printable, row)) for row in rows]
+    cells = [tuple(map(printable, row)) for row in rows]
     if sys.stdout.isatty():
         most = get_terminal_size().columns
-        found = [(crop_text(first, most * 2 // 3), *rest) for first, *rest in found]
-        lines = [crop_text(line, most) for line in align_columns(found)]
+        cells = [(crop_text(first, most * 2 // 3), *rest) for first, *rest in cells]
+        lines = [crop_text(line, most) for line in align_columns(cells)]
     else:
-        lines = align_columns(found)
+        lines = align_columns(cells)
     for line in lines:
         click.echo(line)
 

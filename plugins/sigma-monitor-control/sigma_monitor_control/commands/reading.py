@@ -25,13 +25,13 @@ def list_runs(as_json: bool) -> None:
 
     Each has its folder or its name, its state, how far it is, and its process.
     """
-    found = [describe_run(one) for one in running()]
+    runs = [describe_run(run) for run in running()]
     if as_json:
-        document({"runs": found})
-    elif not found:
+        document({"runs": runs})
+    elif not runs:
         say(f"No run can be steered. {NONE}")
     else:
-        columns([("RUN", "STATE", "EPOCH", "ITERATION", "PROCESS"), *map(_row, found)])
+        columns([("RUN", "STATE", "EPOCH", "ITERATION", "PROCESS"), *map(_row, runs)])
 
 
 def describe_run(found: Found) -> dict[str, Any]:
@@ -40,18 +40,18 @@ def describe_run(found: Found) -> dict[str, Any]:
     if found.client is None:
         return about
     with found.client as client:
-        known = {key: client.about[key] for key in ("name", "folder", "process", "state")}
+        identity = {key: client.about[key] for key in ("name", "folder", "process", "state")}
         try:
             status = client.status()
         except SigmaError:  # it has just ended
-            return {**about, **known, "state": "ended"}
-        return {**about, **known, "state": status["status"], "trainers": status["trainers"]}
+            return {**about, **identity, "state": "ended"}
+        return {**about, **identity, "state": status["status"], "trainers": status["trainers"]}
 
 
 def _row(about: Mapping[str, Any]) -> tuple[str, ...]:
     trainers = about["trainers"].values()
-    epochs = [f"{one['epoch']}/{show(one['epochs'])}".rstrip("/").removesuffix("/inf") for one in trainers]
-    iterations = [str(one["iteration"]) for one in trainers]
+    epochs = [f"{trainer['epoch']}/{show(trainer['epochs'])}".rstrip("/").removesuffix("/inf") for trainer in trainers]
+    iterations = [str(trainer["iteration"]) for trainer in trainers]
     process = "" if about["process"] is None else str(about["process"])
     return about["title"], about["state"], " ".join(epochs), " ".join(iterations), process
 
@@ -68,11 +68,11 @@ def get_values(patterns: tuple[str, ...], run: str | None, trainer: str | None, 
     any part and `**` for any number of levels: 'trainer*.optimiser.*'. Arrays are summarised.
     """
     with connect(run) as client:
-        found = {address: value for one in patterns for address, value in _read_values(client, one, trainer).items()}
+        values = {address: value for glob in patterns for address, value in _read_values(client, glob, trainer).items()}
     if as_json:
-        document(found)
+        document(values)
     else:
-        columns((address, show(value)) for address, value in found.items())
+        columns((address, show(value)) for address, value in values.items())
 
 
 def _read_values(client: Any, pattern: str, trainer: str | None) -> dict[str, Any]:

@@ -39,9 +39,9 @@ def set_values(pattern: str, value: str, run: str | None, trainer: str | None, a
 
 def _parse_typed(client: Client, pattern: str, trainer: str | None, text: str) -> Any:
     """Return a value of the type that an address has: a text needs no quotes."""
-    found = literal(text)
-    types = {one["type"] for one in client.entries(pattern, trainer)}
-    return text if types == {"text"} and not isinstance(found, str) else found
+    value = literal(text)
+    types = {entry["type"] for entry in client.entries(pattern, trainer)}
+    return text if types == {"text"} and not isinstance(value, str) else value
 
 
 @click.command("send")

@@ -31,8 +31,8 @@ def check_values(
 ) -> dict[str, Any]:
     """Return the arguments of a request if they are of the types that are expected, as :func:`check_arguments` does."""
     refuse_unknown(do, given, expected)
-    told = [name for name in required if NoneType in get_args(expected[name])]
-    values = {name: value for name, value in given.items() if value is not None or name in told}
+    nullable = [name for name in required if NoneType in get_args(expected[name])]
+    values = {name: value for name, value in given.items() if value is not None or name in nullable}
     for name in required:
         if name not in values:
             raise SigmaConfigError(f"{do}.{name}: is missing. Give it {words(expected[name])}.")
@@ -45,9 +45,9 @@ def check_values(
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the types of all parameters but the first by name, and the names of those that are required."""
-    types, found = get_type_hints(function), [*inspect.signature(function).parameters.values()][1:]
-    required = [_word(one.name) for one in found if one.default is inspect.Parameter.empty]
-    return {_word(one.name): types[one.name] for one in found}, required
+    types, signature = get_type_hints(function), [*inspect.signature(function).parameters.values()][1:]
+    required = [_word(parameter.name) for parameter in signature if parameter.default is inspect.Parameter.empty]
+    return {_word(parameter.name): types[parameter.name] for parameter in signature}, required
 
 
 def fields_for_people(made: type[Command]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -55,9 +55,9 @@ def fields_for_people(made: type[Command]) -> tuple[dict[str, Any], dict[str, An
 
     Fields that only hooks, and Python, choose are left out.
     """
-    types, found = get_type_hints(made), [one for one in attrs.fields(made) if one.name not in made.by_hand]
-    defaults = {one.name: one.default for one in found if one.default is not attrs.NOTHING}
-    return {one.name: types[one.name] for one in found}, defaults
+    types, fields = get_type_hints(made), [field for field in attrs.fields(made) if field.name not in made.by_hand]
+    defaults = {field.name: field.default for field in fields if field.default is not attrs.NOTHING}
+    return {field.name: types[field.name] for field in fields}, defaults
 
 
 def _word(name: str) -> str:
@@ -71,11 +71,11 @@ def fits(value: Any, type_: Any) -> bool:
     if type_ is Any:
         return True
     if isinstance(type_, UnionType):
-        return any(fits(value, one) for one in inner)
+        return any(fits(value, member) for member in inner)
     if get_origin(type_) is list:
-        return isinstance(value, list) and all(fits(one, inner[0]) for one in value)
+        return isinstance(value, list) and all(fits(element, inner[0]) for element in value)
     if get_origin(type_) is dict:
-        return isinstance(value, dict) and all(fits(one, inner[1]) for one in value.values())
+        return isinstance(value, dict) and all(fits(element, inner[1]) for element in value.values())
     if type_ in (int, float) and isinstance(value, bool):
         return False
     return isinstance(value, int | float if type_ is float else type_)
@@ -83,7 +83,7 @@ def fits(value: Any, type_: Any) -> bool:
 
 def words(type_: Any) -> str:
     """Return a type in words."""
-    inner = [one for one in get_args(type_) if one is not NoneType]
+    inner = [member for member in get_args(type_) if member is not NoneType]
     if isinstance(type_, UnionType):
         return " or ".join(map(words, inner))
     if get_origin(type_) is list:

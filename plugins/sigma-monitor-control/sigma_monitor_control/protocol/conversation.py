@@ -68,7 +68,7 @@ class Conversation:
     @property
     def steers(self) -> bool:
         """Return whether a command is queued."""
-        return any(isinstance(one, Ticket) and not _is_done(one) for one in self._waiting.values())
+        return any(isinstance(promise, Ticket) and not _is_done(promise) for promise in self._waiting.values())
 
     @property
     def is_subscribed(self) -> bool:
@@ -100,18 +100,18 @@ class Conversation:
         do = self._function(request.do)
         if len(self._waiting) + len(self._subscriptions) >= MOST:
             raise SigmaStateError(f"{request.do}: {MOST} requests are not over yet. Wait, or cancel some.")
-        found = do(self.view, **check_arguments(request.do, do, request.arguments))
+        answer = do(self.view, **check_arguments(request.do, do, request.arguments))
         if request.do in SUBSCRIBES:
-            self._subscriptions[request.id], self._due[request.id] = found, float("-inf")
+            self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")
             return []
-        if isinstance(found, Later):
-            found = self.later(found.act)
-        if isinstance(found, Ticket):
-            return self._acknowledge_command(request.id, found)
-        if isinstance(found, Future):
-            self._wait(request.id, found, found)
+        if isinstance(answer, Later):
+            answer = self.later(answer.act)
+        if isinstance(answer, Ticket):
+            return self._acknowledge_command(request.id, answer)
+        if isinstance(answer, Future):
+            self._wait(request.id, answer, answer)
             return self.answers()
-        return [documents.answer_line(request.id, self._add_scopes(found) if request.do == "hello" else found)]
+        return [documents.answer_line(request.id, self._add_scopes(answer) if request.do == "hello" else answer)]
 
     def _acknowledge_command(self, id: Id, found: Ticket) -> list[str]:
         """Wait for a command; tell that it is queued, unless it is done by now."""
@@ -124,15 +124,15 @@ class Conversation:
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
-        known = {**self.more, **SUBSCRIBES, **READS, **DATA, **LAYERS, **STEERS}
-        if do not in known:
+        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **LAYERS, **STEERS}
+        if do not in functions:
             raise SigmaConfigError(
-                f"do {do!r:.100}: unknown.{suggest_name(do, known)} Known are {', '.join(sorted(known))}."
+                f"do {do!r:.100}: unknown.{suggest_name(do, functions)} Known are {', '.join(sorted(functions))}."
             )
         scope = STEER if do in STEERS else READ
         if scope not in self.scopes:
             raise SigmaStateError(f"{do}: not allowed here, as this connection may only {' and '.join(self.scopes)}.")
-        return known[do]
+        return functions[do]
 
     def _add_scopes(self, hello: Mapping[str, Any]) -> dict[str, Any]:
         return {**hello, "scopes": sorted(self.scopes)}
@@ -146,12 +146,12 @@ class Conversation:
     # -- what comes later ----------------------------------------------------------------------------------------------
     def answers(self) -> list[str]:
         """Return the answers that have become ready."""
-        ready = {id: one for id, one in self._waiting.items() if _is_done(one)}
+        ready = {id: promise for id, promise in self._waiting.items() if _is_done(promise)}
         for id in ready:
             del self._waiting[id]
-        if any(isinstance(one, Ticket) for one in ready.values()):
+        if any(isinstance(promise, Ticket) for promise in ready.values()):
             self._due = dict.fromkeys(self._due, float("-inf"))  # what a command has changed is told at once
-        return [_answer(id, one) for id, one in ready.items()]
+        return [_answer(id, promise) for id, promise in ready.items()]
 
     def events(self, now: float) -> list[str]:
         """Return the events of subscriptions that are due; ``now`` are the seconds of any steady clock.
@@ -178,8 +178,8 @@ class Conversation:
         events = self.events(float("inf"))
         over = SigmaStateError("the run has ended.")
         unanswered = [*self._waiting]
-        found = [*self.answers(), *events]
-        return [*found, *(documents.error_line(id, over) for id in unanswered if id in self._waiting)]
+        lines = [*self.answers(), *events]
+        return [*lines, *(documents.error_line(id, over) for id in unanswered if id in self._waiting)]
 
     def close(self) -> None:
         """Forget what is not answered: the client has left."""

@@ -40,20 +40,20 @@ def rows(view: View, split: str, rows: list[int], trainer: str | None = None) ->
 
 def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -> None:
     """Raise SigmaConfigError for a split or a row that is not there."""
-    known = view.trainer(trainer).splits()
-    if split not in known:
-        raise SigmaConfigError(f"split {split!r:.100}: is not there.{suggest_name(split, known, 'There is')}")
+    splits = view.trainer(trainer).splits()
+    if split not in splits:
+        raise SigmaConfigError(f"split {split!r:.100}: is not there.{suggest_name(split, splits, 'There is')}")
     for row in rows:
-        if not 0 <= row < known[split]:
-            raise SigmaConfigError(f"row {row}: is not in {split!r}, which has rows 0 to {known[split] - 1}.")
+        if not 0 <= row < splits[split]:
+            raise SigmaConfigError(f"row {row}: is not in {split!r}, which has rows 0 to {splits[split] - 1}.")
 
 
 def _rows(view: View, trainer: str, split: str, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
     shapes, edited = sections(view, trainer), view.trainer(trainer).edits().get(split, {})
     ranges = {name: _range(view, trainer, name) for name, shape in shapes.items() if is_picture(shape)}
-    found, names = view.trainer(trainer).rows(split, rows), _Names(view, trainer, split)
+    arrays, names = view.trainer(trainer).rows(split, rows), _Names(view, trainer, split)
     for i, row in enumerate(rows):
-        values = {name: values[i] for name, values in found.items()}
+        values = {name: values[i] for name, values in arrays.items()}
         yield {
             "row": row,
             "excluded": row in edited.get("excluded", ()),
@@ -65,15 +65,15 @@ def _rows(view: View, trainer: str, split: str, rows: Sequence[int]) -> Iterator
 
 def _describe_inputs(inputs: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]]) -> dict[str, Any]:
     """Return the inputs of a row: the first picture as ``picture``, texts as ``text``, all else as ``table``."""
-    found: dict[str, Any] = {}
+    description: dict[str, Any] = {}
     rest = {name: np.asarray(value) for name, value in inputs.items() if name not in ranges}
     if drawable := [name for name in ranges if name in inputs]:
-        found["picture"] = picture(np.asarray(inputs[drawable[0]]), *ranges[drawable[0]])
+        description["picture"] = picture(np.asarray(inputs[drawable[0]]), *ranges[drawable[0]])
     if texts := [str(value) for value in rest.values() if value.dtype.kind in TEXT]:
-        found["text"] = " ".join(texts)
+        description["text"] = " ".join(texts)
     if table := {name: to_json(value.tolist()) for name, value in rest.items() if value.dtype.kind not in TEXT}:
-        found["table"] = table
-    return found
+        description["table"] = table
+    return description
 
 
 class _Names:
@@ -115,15 +115,15 @@ _computed: WeakKeyDictionary[Any, dict[tuple[str, str], _Computed]] = WeakKeyDic
 def _losses(view: View, trainer: str, split: str, again: bool) -> _Computed:
     """Return the losses of a split: those of the last request while one reads on, or nothing has changed."""
     kept = _computed.setdefault(view, {})
-    found, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.trainer(trainer).edits())
-    if found is None or found.edited != edited or (again and found.at != at):
-        kept[trainer, split] = found = _Computed(at, edited, view.trainer(trainer).losses(split))
-    return found
+    record, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.trainer(trainer).edits())
+    if record is None or record.edited != edited or (again and record.at != at):
+        kept[trainer, split] = record = _Computed(at, edited, view.trainer(trainer).losses(split))
+    return record
 
 
 def iteration(view: View, trainer: str) -> int:
     """Return the iteration that a trainer has reached."""
-    return next((int(one.value) for one in view.entries(f"{trainer}.iteration") if one.value is not None), 0)
+    return next((int(entry.value) for entry in view.entries(f"{trainer}.iteration") if entry.value is not None), 0)
 
 
 def losses(
@@ -150,16 +150,16 @@ def losses(
 
 def _by_loss(view: View, trainer: str, split: str, order: str, part: slice, wanted: Sequence[Any]) -> dict[str, Any]:
     computed = _losses(view, trainer, split, again=part.start == 0)
-    found, names = computed.losses, _Names(view, trainer, split)
-    kept = np.ones(len(found.rows), bool)
-    for values, name in zip((found.targets, found.predicted), wanted, strict=True):
+    row_losses, names = computed.losses, _Names(view, trainer, split)
+    kept = np.ones(len(row_losses.rows), bool)
+    for values, name in zip((row_losses.targets, row_losses.predicted), wanted, strict=True):
         if name is not None:
             index = _class(names.classes, name)
             kept &= (values == index) if values is not None and values.ndim == 1 else False
-    found = _select_rows(found, np.flatnonzero(kept))
-    found = found.worst(len(found.rows))
-    places = np.arange(len(found.rows))[:: 1 if order == "worst" else -1]
-    total, shown = len(places), _select_rows(found, places[part])
+    row_losses = _select_rows(row_losses, np.flatnonzero(kept))
+    row_losses = row_losses.worst(len(row_losses.rows))
+    places = np.arange(len(row_losses.rows))[:: 1 if order == "worst" else -1]
+    total, shown = len(places), _select_rows(row_losses, places[part])
     return {"at": computed.at, "total": total, "rows": [*_describe_rows(shown, names)]}
 
 
@@ -177,12 +177,12 @@ def _describe_rows(found: RowLosses, names: _Names) -> Iterator[dict[str, Any]]:
 
 def _class(classes: Sequence[Any], name: str | int) -> int:
     """Return the index of a class by its name, or by its number; raise SigmaConfigError if there is none."""
-    known = [str(one) for one in classes]
-    if str(name) in known:
-        return known.index(str(name))
-    if isinstance(name, int) and not known:
+    labels = [str(label) for label in classes]
+    if str(name) in labels:
+        return labels.index(str(name))
+    if isinstance(name, int) and not labels:
         return name
-    raise SigmaConfigError(f"class {name!r:.100}: is not there.{suggest_name(str(name), known, 'There is')}")
+    raise SigmaConfigError(f"class {name!r:.100}: is not there.{suggest_name(str(name), labels, 'There is')}")
 
 
 def confusion(view: View, split: str = "validation", trainer: str | None = None) -> Later:
@@ -193,8 +193,8 @@ def confusion(view: View, split: str = "validation", trainer: str | None = None)
 
 
 def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
-    found = _losses(view, trainer, split, again=True).losses
-    targets, predicted = found.targets, found.predicted
+    row_losses = _losses(view, trainer, split, again=True).losses
+    targets, predicted = row_losses.targets, row_losses.predicted
     if targets is None or predicted is None or targets.ndim != 1 or targets.dtype.kind not in "iu":
         raise SigmaConfigError(f"confusion: {split!r} has no classes. Only a network that chooses among classes has.")
     names = view.trainer(trainer).classes()
@@ -202,7 +202,7 @@ def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
     matrix = np.bincount(targets * size + predicted, minlength=size * size).reshape(size, size)
     classes = to_json(list(names)) if len(names) == size else [*range(size)]
     wrong = int(matrix.sum() - np.trace(matrix))
-    return {"classes": classes, "matrix": matrix.tolist(), "rows": len(found.rows), "wrong": wrong}
+    return {"classes": classes, "matrix": matrix.tolist(), "rows": len(row_losses.rows), "wrong": wrong}
 
 
 def balance(view: View, split: str = "training", trainer: str | None = None) -> Later:
@@ -216,12 +216,12 @@ def _balance(view: View, trainer: str, split: str) -> dict[str, Any]:
     total, names = view.trainer(trainer).splits()[split], _Names(view, trainer, split)
     excluded = {*view.trainer(trainer).edits().get(split, {}).get("excluded", ())}
     counted = np.unique(np.linspace(0, total - 1, min(total, COUNTED)).astype(int)).tolist() if total else []
-    counts: dict[str, int] = {str(one): 0 for one in names.classes}
+    counts: dict[str, int] = {str(class_): 0 for class_ in names.classes}
     for start in range(0, len(counted), PIECE):
         numbered = [row for row in counted[start : start + PIECE] if row not in excluded]
-        found = view.trainer(trainer).rows(split, numbered) if numbered else {}
+        arrays = view.trainer(trainer).rows(split, numbered) if numbered else {}
         for i, row in enumerate(numbered):
-            label = str(names.label(row, {name: values[i] for name, values in found.items()}))
+            label = str(names.label(row, {name: values[i] for name, values in arrays.items()}))
             counts[label] = counts.get(label, 0) + 1
             if len(counts) > MOST_ROWS:
                 raise SigmaConfigError(f"balance: {split!r} has no classes: its targets have too many values.")
@@ -247,13 +247,13 @@ def _range(view: View, trainer: str, section: str) -> tuple[float, float]:
 
 def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
     try:
-        known = view.trainer(trainer).splits()
+        splits = view.trainer(trainer).splits()
     except SigmaError:  # a run that has ended, whose data cannot be read
-        known = {}
-    if not known:
+        splits = {}
+    if not splits:
         return {}
-    split = "training" if "training" in known else next(iter(known))
-    return view.trainer(trainer).rows(split, range(min(known[split], TYPICAL)))
+    split = "training" if "training" in splits else next(iter(splits))
+    return view.trainer(trainer).rows(split, range(min(splits[split], TYPICAL)))
 
 
 def columns(view: View, trainer: str | None = None) -> dict[str, Any]:
@@ -268,11 +268,11 @@ def inputs(view: View, trainer: str | None = None) -> Later:
 
 
 def _inputs(view: View, trainer: str) -> dict[str, Any]:
-    found = _typical(view, trainer)
+    arrays = _typical(view, trainer)
     shapes = sections(view, trainer)
-    made = [_input(view, trainer, section, shape, found.get(section)) for section, shape in shapes.items()]
-    example = {name: found[name][:1] if name in found else np.zeros((1, *shape)) for name, shape in shapes.items()}
-    return {"inputs": made, "outputs": [*view.trainer(trainer).predict(example)]}
+    descriptions = [_input(view, trainer, section, shape, arrays.get(section)) for section, shape in shapes.items()]
+    example = {name: arrays[name][:1] if name in arrays else np.zeros((1, *shape)) for name, shape in shapes.items()}
+    return {"inputs": descriptions, "outputs": [*view.trainer(trainer).predict(example)]}
 
 
 def _input(view: View, trainer: str, section: str, shape: Sequence[int], values: np.ndarray | None) -> dict[str, Any]:
@@ -284,8 +284,8 @@ def _input(view: View, trainer: str, section: str, shape: Sequence[int], values:
         return {**about, "kind": "picture"}
     flat = np.zeros((0, prod(shape))) if values is None else values.reshape(len(values), -1).astype(np.float64)
     ends = ({"low": low, "high": high, "middle": middle} for low, middle, high in _ends(flat))
-    known = dict(enumerate(view.trainer(trainer).columns().get(section, ())))
-    named = [to_json({"name": known.get(i, str(i)), **one}) for i, one in enumerate(ends)]
+    names = dict(enumerate(view.trainer(trainer).columns().get(section, ())))
+    named = [to_json({"name": names.get(i, str(i)), **limits}) for i, limits in enumerate(ends)]
     return {**about, "kind": "table", "columns": named}
 
 
@@ -324,8 +324,8 @@ def samples(view: View, trainer: str, given: Mapping[str, Any]) -> dict[str, np.
 
 def row_of(view: View, trainer: str, split: str, row: int) -> dict[str, np.ndarray]:
     """Return a row of a split as a batch of each section of inputs."""
-    found = view.trainer(trainer).rows(split, [row])
-    return {name: found[name] for name in sections(view, trainer) if name in found}
+    arrays = view.trainer(trainer).rows(split, [row])
+    return {name: arrays[name] for name in sections(view, trainer) if name in arrays}
 
 
 def _sample(value: Any, section: str, shape: Sequence[int], ends: tuple[float, float] | None) -> np.ndarray:
@@ -334,22 +334,22 @@ def _sample(value: Any, section: str, shape: Sequence[int], ends: tuple[float, f
         return decode_picture(value, shape, *ends)[None]
     if isinstance(value, str):
         return np.array([value])
-    found = numbers(value, section)
-    if found.size != np.prod(shape, dtype=int):
-        raise SigmaConfigError(f"{section}: must have the shape {tuple(shape)} (got {found.shape}).")
-    return found.reshape(1, *shape)
+    array = numbers(value, section)
+    if array.size != np.prod(shape, dtype=int):
+        raise SigmaConfigError(f"{section}: must have the shape {tuple(shape)} (got {array.shape}).")
+    return array.reshape(1, *shape)
 
 
 def _describe_prediction(values: np.ndarray, classes: Sequence[Any]) -> dict[str, Any]:
     """Return a prediction, with the class that it chooses and how sure it is, if it chooses among classes."""
     flat = np.asarray(values, np.float64).reshape(-1)
-    found = {"values": to_json(flat.tolist()), "classes": to_json(list(classes)), "chosen": None, "sure": None}
+    answer = {"values": to_json(flat.tolist()), "classes": to_json(list(classes)), "chosen": None, "sure": None}
     if len(classes) == 2 and flat.size == 1:
         index = int(flat[0] > 0.5)
-        return {**found, "chosen": to_json(classes[index]), "sure": to_json(float(flat[0] if index else 1 - flat[0]))}
+        return {**answer, "chosen": to_json(classes[index]), "sure": to_json(float(flat[0] if index else 1 - flat[0]))}
     if flat.size > 1 and flat.size == len(classes):
-        return {**found, "chosen": to_json(classes[int(flat.argmax())]), "sure": to_json(float(flat.max()))}
-    return {**found, "classes": []}
+        return {**answer, "chosen": to_json(classes[int(flat.argmax())]), "sure": to_json(float(flat.max()))}
+    return {**answer, "classes": []}
 
 
 DATA: Mapping[str, Callable[..., Any]] = {

@@ -32,12 +32,12 @@ class ClientRequest:
 def parse_document(text: str | bytes) -> dict[str, Any]:
     """Return the JSON object that a line or a message holds; raises SigmaConfigError for anything else."""
     try:
-        found = json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise SigmaConfigError(f"document: is not JSON: {error!s:.100}. Send one JSON object to a line.") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise SigmaConfigError('document: is not a JSON object. Send one, such as {"id": 1, "do": "status"}.')
-    return found
+    return document
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -46,22 +46,22 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def identity(document: Mapping[str, Any]) -> Id:
     """Return the id of a document, which its answer repeats; None if it has none that can be repeated."""
-    found = document.get("id")
-    if isinstance(found, bool) or not isinstance(found, int | str) or len(str(found)) > LONGEST_ID:
+    identifier = document.get("id")
+    if isinstance(identifier, bool) or not isinstance(identifier, int | str) or len(str(identifier)) > LONGEST_ID:
         return None
-    return found
+    return identifier
 
 
 def request(document: Mapping[str, Any]) -> ClientRequest:
     """Return the request in a document; raises SigmaConfigError if it has no id, or nothing to do."""
-    found, do = identity(document), document.get("do")
-    if found is None:
+    identifier, do = identity(document), document.get("do")
+    if identifier is None:
         raise SigmaConfigError(
             f"document: needs an 'id': a whole number, or a string of at most {LONGEST_ID} characters."
         )
     if not isinstance(do, str):
         raise SigmaConfigError("document: needs 'do', the name of what is asked for, such as 'status'.")
-    return ClientRequest(found, do, {name: value for name, value in document.items() if name not in ("id", "do")})
+    return ClientRequest(identifier, do, {name: value for name, value in document.items() if name not in ("id", "do")})
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------

@@ -25,16 +25,16 @@ MOST_FILES, LARGEST = 50, 1 << 20  # pictures in the run folder, and bytes of ea
 def layer(view: View, layer: str, trainer: str | None = None) -> Later:
     """Return histograms of a layer's parameters, those of gradients and updates that hooks publish, and its filters."""
     name = select_trainer(view, trainer)
-    found = _find_layer(view, name, layer)
-    return Later(lambda: _layer(view, name, found))
+    entry = _find_layer(view, name, layer)
+    return Later(lambda: _layer(view, name, entry))
 
 
 def _find_layer(view: View, trainer: str, layer: str) -> LayerEntry:
     """Return a layer; raise SigmaAddressError if it is not there."""
-    known = {one.name: one for one in view.trainer(trainer).network()}
-    if layer not in known:
-        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{suggest_name(layer, known, 'There is')}")
-    return known[layer]
+    entries = {entry.name: entry for entry in view.trainer(trainer).network()}
+    if layer not in entries:
+        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{suggest_name(layer, entries, 'There is')}")
+    return entries[layer]
 
 
 def _layer(view: View, trainer: str, layer: LayerEntry) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _layer(view: View, trainer: str, layer: LayerEntry) -> dict[str, Any]:
     published = {
         kind: _published_histograms(view, trainer, kind, layer.name) for kind in ("gradients", "updates", "activations")
     }
-    filters = [one for values in arrays.values() for one in _filters(values, sections(view, trainer).values())]
+    filters = [image for values in arrays.values() for image in _filters(values, sections(view, trainer).values())]
     return {"parameters": parameters, **published, "filters": filters[:MOST_FILTERS]}
 
 
@@ -56,32 +56,32 @@ def histogram(values: np.ndarray) -> dict[str, Any]:
 
 def _published_histograms(view: View, trainer: str, kind: str, layer: str) -> dict[str, Any]:
     """Return the histograms that hooks have published of a layer, by address."""
-    head, found = f"{trainer}.histogram.{kind}.", dict[str, Any]()
+    head, histograms = f"{trainer}.histogram.{kind}.", dict[str, Any]()
     for edges, values in view.find(f"{head}**.edges"):
         address = edges.removesuffix(".edges")
         if layer in address.removeprefix(head).split("."):
             counts = dict(view.find(f"{address}.counts")).get(f"{address}.counts", [])
-            found[address] = {"histogram": {"edges": to_json(values), "counts": to_json(counts)}}
-    return found
+            histograms[address] = {"histogram": {"edges": to_json(values), "counts": to_json(counts)}}
+    return histograms
 
 
 def _filters(values: np.ndarray, inputs: Any) -> Iterator[dict[str, Any]]:
     """Yield the filters of a convolution, or what the units of a layer see of a picture, as pictures of one scale."""
-    found: np.ndarray | None = None
+    kernels: np.ndarray | None = None
     if values.ndim == 4:
-        found = values if values.shape[1] in (1, 3) else values.mean(1)
+        kernels = values if values.shape[1] in (1, 3) else values.mean(1)
     elif values.ndim == 2:
-        shape = next((one for one in inputs if is_picture(one) and np.prod(one) == len(values)), None)
-        found = None if shape is None else values.T.reshape(-1, *shape)
-    if found is not None and is_picture(found.shape[1:]):
-        yield from _signed_pictures(found)
+        shape = next((size for size in inputs if is_picture(size) and np.prod(size) == len(values)), None)
+        kernels = None if shape is None else values.T.reshape(-1, *shape)
+    if kernels is not None and is_picture(kernels.shape[1:]):
+        yield from _signed_pictures(kernels)
 
 
 def _signed_pictures(found: np.ndarray) -> list[dict[str, Any]]:
     """Return arrays as pictures of one scale, whose middle is 0."""
     finite = np.abs(found[np.isfinite(found)])
     most = float(finite.max()) if finite.size else 1.0
-    return [picture(one, -most, most) for one in found[:MOST_FILTERS]]
+    return [picture(kernel, -most, most) for kernel in found[:MOST_FILTERS]]
 
 
 def activations(
@@ -104,10 +104,10 @@ def activations(
 
 
 def _activations(view: View, trainer: str, layer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    found = view.trainer(trainer).activations(sample)
-    if layer not in found:
+    outputs = view.trainer(trainer).activations(sample)
+    if layer not in outputs:
         raise SigmaConfigError(f"activations: {layer!r} is a cost, which judges outputs. Choose a layer before it.")
-    values = np.asarray(found[layer][0], np.float64)
+    values = np.asarray(outputs[layer][0], np.float64)
     planes = values[None] if values.ndim == 2 else values
     drawable = planes.ndim == 3 and is_picture(planes.shape[1:])
     shown = {"pictures": _signed_pictures(planes)} if drawable else {"values": column(values.reshape(-1)[:MOST_VALUES])}
@@ -124,9 +124,9 @@ def pictures(view: View, trainer: str | None = None) -> Later:
 def _files(folder: Path | None) -> Iterator[dict[str, Any]]:
     if folder is None:
         return
-    found = [path for path in folder.glob("*/*.png") if path.is_file() and not path.is_symlink()]
-    dated = sorted(((path.stat().st_mtime, path) for path in found), reverse=True)
-    for changed, path in [one for one in dated if one[1].stat().st_size <= LARGEST][:MOST_FILES]:
+    paths = [path for path in folder.glob("*/*.png") if path.is_file() and not path.is_symlink()]
+    dated = sorted(((path.stat().st_mtime, path) for path in paths), reverse=True)
+    for changed, path in [pair for pair in dated if pair[1].stat().st_size <= LARGEST][:MOST_FILES]:
         data = b64encode(path.read_bytes()).decode()
         yield {"address": path.relative_to(folder).as_posix(), "changed": changed, "png": data}
 

@@ -31,24 +31,24 @@ def meant(name: str, addresses: Sequence[str]) -> str:
     """
     if name in addresses:
         return name
-    found = leading(name, addresses)
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        known = {level for address in addresses for level in address.split(".")}
-        hint = suggest_name(name.rpartition(".")[2], known) or " `sigma get '**'` lists all."
+    matches = leading(name, addresses)
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        levels = {level for address in addresses for level in address.split(".")}
+        hint = suggest_name(name.rpartition(".")[2], levels) or " `sigma get '**'` lists all."
         raise SigmaAddressError(f"{name}: no address is called that, or ends so.{hint}")
-    raise SigmaAddressError(f"{name}: could be {list_addresses(found)}. Write more of its levels, or a pattern.")
+    raise SigmaAddressError(f"{name}: could be {list_addresses(matches)}. Write more of its levels, or a pattern.")
 
 
 def leading(name: str, addresses: Iterable[str]) -> list[str]:
     """Return the addresses that end with the levels of a name, without those that another one outranks."""
     ending = f".{name}"
-    found = [address for address in addresses if address.endswith(ending)]
-    heads = [address.removesuffix(ending) for address in found]
+    matches = [address for address in addresses if address.endswith(ending)]
+    heads = [address.removesuffix(ending) for address in matches]
     return [
         address
-        for address, head in zip(found, heads, strict=True)
+        for address, head in zip(matches, heads, strict=True)
         if not any(head.startswith(f"{other}.") for other in heads)
     ]
 

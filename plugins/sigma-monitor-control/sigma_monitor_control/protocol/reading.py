@@ -46,14 +46,14 @@ def hello(view: View) -> dict[str, Any]:
 
 def status(view: View) -> dict[str, Any]:
     """Return the state of the run, and where each trainer is."""
-    found = {name: _trainer(view, name) for name in view.trainers()}
-    seconds = max((one["second"] or 0.0 for one in found.values()), default=0.0)
-    return {"status": view.status(), "why": view.why(), "seconds": seconds, "trainers": found}
+    trainers = {name: _trainer(view, name) for name in view.trainers()}
+    seconds = max((trainer["second"] or 0.0 for trainer in trainers.values()), default=0.0)
+    return {"status": view.status(), "why": view.why(), "seconds": seconds, "trainers": trainers}
 
 
 def _trainer(view: View, name: str) -> dict[str, Any]:
     head = f"{name}."
-    entries = {one.address.removeprefix(head): one for one in view.entries(f"{name}.*")}
+    entries = {entry.address.removeprefix(head): entry for entry in view.entries(f"{name}.*")}
     moment = {key: to_json(entries[key].value) if key in entries else None for key in ("iteration", "epoch", "second")}
     goals = {key: to_json(entries[key].value) if key in entries else None for key in ("epochs", "goal", "batch_size")}
     branches = view.trainer(name).branches()
@@ -61,15 +61,15 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
         **moment,
         **goals,
         "branch": branches[-1].number if branches else 0,
-        "rows": next((to_json(one.value) for one in view.entries(f"{name}.data.training.rows")), None),
+        "rows": next((to_json(entry.value) for entry in view.entries(f"{name}.data.training.rows")), None),
         "values": _latest_values(view, name),
     }
 
 
 def _latest_values(view: View, name: str) -> dict[str, Any]:
     """Return what a trainer measured last, by address."""
-    found = (one for split in MEASURED for one in view.entries(f"{name}.{split}.**"))
-    return {one.address: to_json(one.value) for one in found if _is_number(one)}
+    measurements = (entry for split in MEASURED for entry in view.entries(f"{name}.{split}.**"))
+    return {entry.address: to_json(entry.value) for entry in measurements if _is_number(entry)}
 
 
 def _is_number(entry: AddressEntry) -> bool:
@@ -78,20 +78,20 @@ def _is_number(entry: AddressEntry) -> bool:
 
 def select_trainer(view: View, name: str | None) -> str:
     """Return the name of a trainer, by default that of the only one."""
-    known = view.trainers()
-    if name is None and len(known) == 1:
-        return known[0]
+    trainers = view.trainers()
+    if name is None and len(trainers) == 1:
+        return trainers[0]
     if name is None:
-        raise SigmaConfigError(f"trainer: there are {', '.join(known)}. Name one.")
-    if name not in known:
-        raise SigmaConfigError(f"trainer {name!r}: there is no such trainer.{suggest_name(name, known, 'There is')}")
+        raise SigmaConfigError(f"trainer: there are {', '.join(trainers)}. Name one.")
+    if name not in trainers:
+        raise SigmaConfigError(f"trainer {name!r}: there is no such trainer.{suggest_name(name, trainers, 'There is')}")
     return name
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
 def entries(view: View, pattern: str = "**", trainer: str | None = None) -> list[Any]:
     """Return the addresses that a pattern matches, each with its kind; a plain value as well, arrays never."""
-    return [to_json(one) for one in match_entries(view, pattern, trainer)]
+    return [to_json(entry) for entry in match_entries(view, pattern, trainer)]
 
 
 def match_entries(view: View, pattern: str, trainer: str | None = None, settable: bool = False) -> list[AddressEntry]:
@@ -101,28 +101,28 @@ def match_entries(view: View, pattern: str, trainer: str | None = None, settable
     """
     full = qualify_name(pattern, trainer)
     if is_pattern(full):
-        found = view.entries(full)
-        if not found:
+        matches = view.entries(full)
+        if not matches:
             raise SigmaAddressError(f"{full}: matches no value. `sigma get '**'` lists all.")
-        return found
+        return matches
     if exact := view.entries(full):
         return exact
     inside = view.entries("**" if trainer is None else f"{trainer}.**")
-    wanted = [one.address for one in inside if one.settable or not settable]
-    address = meant(pattern, wanted if leading(pattern, wanted) else [one.address for one in inside])
-    return [one for one in inside if one.address == address]
+    wanted = [entry.address for entry in inside if entry.settable or not settable]
+    address = meant(pattern, wanted if leading(pattern, wanted) else [entry.address for entry in inside])
+    return [entry for entry in inside if entry.address == address]
 
 
 def get(view: View, pattern: str, trainer: str | None = None) -> dict[str, Any] | Later:
     """Return the values that a pattern or a short name means, by their addresses; arrays as their summaries."""
-    found = match_entries(view, pattern, trainer)
-    if any(one.type == "array" for one in found):
-        return Later(lambda: _values(view, found))
-    return _values(view, found)
+    matches = match_entries(view, pattern, trainer)
+    if any(entry.type == "array" for entry in matches):
+        return Later(lambda: _values(view, matches))
+    return _values(view, matches)
 
 
 def _values(view: View, entries: Iterable[AddressEntry]) -> dict[str, Any]:
-    return {one.address: to_json(_value(view, one)) for one in entries}
+    return {entry.address: to_json(_value(view, entry)) for entry in entries}
 
 
 def _value(view: View, entry: AddressEntry) -> Any:
@@ -145,8 +145,8 @@ def series(view: View, addresses: list[str], after: dict[str, int] | None = None
 
 def since_cursor(view: View, address: str, after: int, most: int) -> dict[str, Any]:
     """Return what was measured at an address since a cursor, and the next cursor."""
-    cursor, found = view.stretches(address, after, max(1, min(most, MOST_POINTS)))
-    return {"next": cursor, "stretches": [_stretch(one) for one in found]}
+    cursor, stretches = view.stretches(address, after, max(1, min(most, MOST_POINTS)))
+    return {"next": cursor, "stretches": [_stretch(stretch) for stretch in stretches]}
 
 
 def _stretch(stretch: Stretch) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def ticket(made: Ticket) -> dict[str, Any]:
 
 def tickets(view: View, after: int = 0) -> list[Any]:
     """Return the commands that were sent after a number, by anyone, and what became of them."""
-    return [ticket(one) for one in view.tickets(after)]
+    return [ticket(entry) for entry in view.tickets(after)]
 
 
 def journal(view: View, after: int = 0) -> list[Any]:
@@ -196,22 +196,22 @@ def messages(view: View, after: int = 0) -> list[Any]:
 # -- trainers ----------------------------------------------------------------------------------------------------------
 def branches(view: View, trainer: str | None = None) -> list[Any]:
     """Return the branches of a trainer's history."""
-    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).branches()]
+    return [to_json(branch) for branch in view.trainer(select_trainer(view, trainer)).branches()]
 
 
 def network(view: View, trainer: str | None = None) -> list[Any]:
     """Return the layers of a trainer."""
-    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).network()]
+    return [to_json(layer) for layer in view.trainer(select_trainer(view, trainer)).network()]
 
 
 def hooks(view: View, trainer: str | None = None) -> list[Any]:
     """Return the hooks of a trainer in callback order."""
-    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).hooks()]
+    return [to_json(hook) for hook in view.trainer(select_trainer(view, trainer)).hooks()]
 
 
 def states(view: View, trainer: str | None = None) -> list[Any]:
     """Return the states that a trainer can be rewound to, oldest first."""
-    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).states()]
+    return [to_json(state) for state in view.trainer(select_trainer(view, trainer)).states()]
 
 
 def splits(view: View, trainer: str | None = None) -> Later:
@@ -222,24 +222,24 @@ def splits(view: View, trainer: str | None = None) -> Later:
 
 def classes(view: View, trainer: str | None = None) -> list[Any]:
     """Return the class names of a trainer's data by index."""
-    return [to_json(one) for one in view.trainer(select_trainer(view, trainer)).classes()]
+    return [to_json(class_) for class_ in view.trainer(select_trainer(view, trainer)).classes()]
 
 
 def components(view: View, kind: str) -> Later:
     """Return the components of a kind that can be chosen while training, with their summaries and settings."""
     if kind not in KINDS:
         raise SigmaConfigError(f"components: 'kind' must be one of {', '.join(KINDS)} (got {kind!r:.100}).")
-    return Later(lambda: [_describe_component(one) for one in catalogue().components(kind)])
+    return Later(lambda: [_describe_component(component) for component in catalogue().components(kind)])
 
 
 def _describe_component(component: Component) -> dict[str, Any]:
     """Return what there is to say of a component; without settings if it cannot be loaded."""
-    found = {"name": component.name, "summary": component.summary}
+    description = {"name": component.name, "summary": component.summary}
     try:
         settings = sigma_run.describe(component.kind, component.full_name)["settings"]
     except SigmaError:
-        return {**found, "settings": []}
-    return {**found, "settings": to_json([{key: one[key] for key in DESCRIBED} for one in settings])}
+        return {**description, "settings": []}
+    return {**description, "settings": to_json([{key: setting[key] for key in DESCRIBED} for setting in settings])}
 
 
 def commands(view: View) -> Later:
@@ -250,12 +250,12 @@ def commands(view: View) -> Later:
 def _describe_command(component: Component) -> dict[str, Any] | None:
     """Return what people can send; None for a command that cannot be loaded."""
     try:
-        made: Any = catalogue().load("command", component.full_name)
+        command_class: Any = catalogue().load("command", component.full_name)
         about = _describe_component(component)
     except SigmaError:
         return None
-    settings = [one for one in about["settings"] if one["name"] not in made.by_hand]
-    return {**about, "name": made.command, "settings": settings, "undoable": made.undoable}
+    settings = [setting for setting in about["settings"] if setting["name"] not in command_class.by_hand]
+    return {**about, "name": command_class.command, "settings": settings, "undoable": command_class.undoable}
 
 
 READS: Mapping[str, Callable[..., Any]] = {

@@ -21,12 +21,12 @@ def set(view: View, pattern: str, value: Any, trainer: str | None = None) -> Tic
 
 def command(view: View, name: str, arguments: dict[str, Any] | None = None, trainer: str | None = None) -> Ticket:
     """Send a command by its name; raise SigmaConfigError if no plugin offers it."""
-    made: Any = catalogue().load("command", name)
-    types, defaults = fields_for_people(made)
+    command_class: Any = catalogue().load("command", name)
+    types, defaults = fields_for_people(command_class)
     required, everything = [*types.keys() - defaults], {"trainer": trainer, **(arguments or {})}
     given = {**defaults, **check_values(name, {**types, "trainer": str | None}, required, everything)}
     trainer = given.pop("trainer", None)
-    if issubclass(made, PatternCommand):
+    if issubclass(command_class, PatternCommand):
         return view.send(name, **_from_root(view, given, trainer))
     which = {} if trainer is None else {"trainer": select_trainer(view, trainer)}
     return view.send(name, **given, **which)
@@ -35,11 +35,11 @@ def command(view: View, name: str, arguments: dict[str, Any] | None = None, trai
 def _from_root(view: View, given: Mapping[str, Any], trainer: str | None) -> dict[str, Any]:
     """Return arguments with the full address of a short name, and a value of the type that is there."""
     pattern, sets = given["pattern"], "value" in given
-    found = match_entries(view, pattern, trainer, settable=sets)
-    if sets and not any(one.settable for one in found):
-        raise SigmaAddressError(f"{', '.join(one.address for one in found[:3])}: is read-only.")
-    full = found[0].address if len(found) == 1 else qualify_name(pattern, trainer)
-    value = {"value": parse_value(given["value"], found[0].type)} if sets else {}
+    entries = match_entries(view, pattern, trainer, settable=sets)
+    if sets and not any(entry.settable for entry in entries):
+        raise SigmaAddressError(f"{', '.join(entry.address for entry in entries[:3])}: is read-only.")
+    full = entries[0].address if len(entries) == 1 else qualify_name(pattern, trainer)
+    value = {"value": parse_value(given["value"], entries[0].type)} if sets else {}
     return {**given, "pattern": full, **value}
 
 

@@ -41,8 +41,8 @@ class Watching:
 
     def event(self, now: float) -> dict[str, Any] | None:
         """Return the values that are new or have changed; those that are not published yet and arrays are left out."""
-        found = {one.address: one for pattern in self.patterns for one in _present(self.view, pattern)}
-        values = {address: to_json(one.value) for address, one in found.items() if one.value is not None}
+        entries = {entry.address: entry for pattern in self.patterns for entry in _present(self.view, pattern)}
+        values = {address: to_json(entry.value) for address, entry in entries.items() if entry.value is not None}
         new = {address: value for address, value in values.items() if self._known.get(address) != value}
         self._known = values
         return {"second": reading.status(self.view)["seconds"], "values": new} if new else None
@@ -104,9 +104,9 @@ class Following:
         return news or None
 
     def _describe_change(self, name: str, now: Any) -> dict[str, Any]:
-        known, before = name in self._seen, self._seen.get(name)
+        is_known, before = name in self._seen, self._seen.get(name)
         self._seen[name] = now
-        return {} if known and before == now else {name: now}
+        return {} if is_known and before == now else {name: now}
 
     def _history(self, now: float) -> dict[str, Any]:
         """Return the states and the branches, each as a whole if it has changed; checkpoints are on the disk."""
@@ -127,25 +127,25 @@ class Following:
         return self._describe_change("edits", edits(self.view, self.trainer))
 
     def _rows(self, name: str, read: Callable[[View, int], list[Any]]) -> dict[str, Any]:
-        found = read(self.view, self.numbers[name])
-        self.numbers[name] = found[-1][0] if found else self.numbers[name]
-        return {name: found} if found else {}
+        rows = read(self.view, self.numbers[name])
+        self.numbers[name] = rows[-1][0] if rows else self.numbers[name]
+        return {name: rows} if rows else {}
 
     def _tickets(self) -> dict[str, Any]:
         """Return the tickets that are new, and those that were queued and are not any more."""
         seen = self.numbers["tickets"]
-        found = reading.tickets(self.view, min([seen, *(number - 1 for number in self._open)]))
+        tickets = reading.tickets(self.view, min([seen, *(number - 1 for number in self._open)]))
         news = [
-            one for one in found if one["number"] > seen or (one["number"] in self._open and one["state"] != "queued")
+            row for row in tickets if row["number"] > seen or (row["number"] in self._open and row["state"] != "queued")
         ]
-        self._open = {one["number"] for one in found if one["state"] == "queued"}
-        self.numbers["tickets"] = max([seen, *(one["number"] for one in found)])
+        self._open = {row["number"] for row in tickets if row["state"] == "queued"}
+        self.numbers["tickets"] = max([seen, *(row["number"] for row in tickets)])
         return {"tickets": news} if news else {}
 
     def _series(self) -> dict[str, Any]:
-        found = reading.series(self.view, self.addresses, self.after, self.most)
-        self.after = {address: one["next"] for address, one in found.items()}
-        new = {address: one for address, one in found.items() if one["stretches"]}
+        series = reading.series(self.view, self.addresses, self.after, self.most)
+        self.after = {address: curve["next"] for address, curve in series.items()}
+        new = {address: curve for address, curve in series.items() if curve["stretches"]}
         return {"series": new} if new else {}
 
 

@@ -41,7 +41,7 @@ def parse_value(value: Any, type: str) -> Any:
 
 def column(values: np.ndarray) -> list[float | None]:
     """Return a series as a list; a number that is not finite is None."""
-    return [one if one is None or math.isfinite(one) else None for one in values.tolist()]
+    return [value if value is None or math.isfinite(value) else None for value in values.tolist()]
 
 
 def summary(array: np.ndarray) -> dict[str, Any]:
@@ -58,14 +58,14 @@ def summary(array: np.ndarray) -> dict[str, Any]:
     if not finite.size:
         return {**about, "low": None, "high": None, "mean": None, "deviation": None, **unusual}
     with np.errstate(over="ignore", invalid="ignore"):  # of float64's largest numbers
-        found = {"low": finite.min(), "high": finite.max(), "mean": finite.mean(), "deviation": finite.std()}
-    return {**about, **{name: number(float(value)) for name, value in found.items()}, **unusual}
+        statistics = {"low": finite.min(), "high": finite.max(), "mean": finite.mean(), "deviation": finite.std()}
+    return {**about, **{name: number(float(value)) for name, value in statistics.items()}, **unusual}
 
 
 def numbers(value: Any, what: str) -> np.ndarray:
     """Return a nested list of numbers as an array of float64; raises SigmaConfigError for anything else."""
     try:
-        found = np.asarray(value, np.float64)
+        array = np.asarray(value, np.float64)
     except (TypeError, ValueError):
         raise SigmaConfigError(f"{what}: must be a list of numbers, or nested lists of equal length.") from None
-    return found
+    return array
