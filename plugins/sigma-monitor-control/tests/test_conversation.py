@@ -298,6 +298,7 @@ def test_every_command_reaches_the_run_with_its_arguments(name: str) -> None:
         "exclude": {"rows": [1, 2]},
         "include": {"rows": [1, 2], "split": "validation"},
         "relabel": {"rows": [1], "label": "cat"},
+        **{command: {"pattern": "network.layers.**"} for command in ("freeze", "release")},
     }.get(name, {})
     shown = view()
     found = asked(Conversation(shown), "command", name=name, arguments=arguments, trainer="trainer")
