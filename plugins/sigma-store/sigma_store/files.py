@@ -17,6 +17,7 @@ from sigma_store.folders import WrittenFolder, sync
 from sigma_store.regular import open_regular
 
 LARGEST = 16 << 20  # bytes of a document: a limit on memory for reading it
+LONGEST = 1 << 28  # bytes of a line, likewise
 
 
 def digest(data: bytes) -> str:
@@ -108,11 +109,15 @@ def get_bytes(path: Path, most: int = sys.maxsize, start: int = 0, count: int = 
 def get_lines(path: Path, start: int = 0) -> Iterator[str]:
     """Yield the lines of a regular file from a byte on, each with its end; only one is in memory at a time.
 
-    Raises SigmaCheckpointError.
+    Raises SigmaCheckpointError, also for a line of more than ``LONGEST`` bytes: a damaged file may have no end of line.
     """
     with _reading(path), open_regular(path) as file:
         file.seek(start)
-        for line in file:
+        while line := file.readline(LONGEST + 1):
+            if len(line) > LONGEST:
+                raise SigmaCheckpointError(
+                    f"{path}: is damaged: it has a line of more than {LONGEST:,} bytes. Restore it from a copy."
+                )
             yield line.decode(errors="replace")
 
 

@@ -81,8 +81,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
             def read(self, size: int) -> bytes:
                 return self.count(file.read(size))
 
-            def __iter__(self) -> Iterator[bytes]:
-                return map(self.count, file)
+            def readline(self, size: int) -> bytes:
+                return self.count(file.readline(size))
 
             def count(self, data: bytes) -> bytes:
                 found[path.name] = found.get(path.name, 0) + len(data)

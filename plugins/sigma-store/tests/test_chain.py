@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -76,6 +77,12 @@ def test_the_first_line_that_breaks_the_chain_is_reported_with_a_remedy(path: Pa
     with pytest.raises(
         SigmaCheckpointError, match=rf":{line}: does not follow from the lines before it: .* move it away"
     ):
+        chain.read(path, pytest.fail)
+
+
+def test_a_journal_with_a_line_that_does_not_end_is_refused_without_reading_it(path: Path) -> None:
+    os.truncate(path, 1 << 40)  # a file with a hole: a tebibyte, and none of it on the disk
+    with pytest.raises(SigmaCheckpointError, match=r"has a line of more than 268,435,456 bytes\. Restore it"):
         chain.read(path, pytest.fail)
 
 
