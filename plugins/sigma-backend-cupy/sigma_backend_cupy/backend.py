@@ -38,12 +38,12 @@ class CupyBackend(Backend):
     @property
     def runtime(self) -> Mapping[str, str]:
         """Return the versions of CuPy and CUDA, and the GPU."""
-        found = cuda.device(self.device, self.tf32)
-        version = found.cupy.cuda.runtime.runtimeGetVersion()
+        device = cuda.device(self.device, self.tf32)
+        version = device.cupy.cuda.runtime.runtimeGetVersion()
         return {
-            "CuPy": found.cupy.__version__,
+            "CuPy": device.cupy.__version__,
             "CUDA": f"{version // 1000}.{version % 1000 // 10}",
-            "device": found.name,
+            "device": device.name,
         }
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:

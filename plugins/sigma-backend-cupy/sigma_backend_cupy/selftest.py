@@ -69,8 +69,8 @@ def time_contestants(recipe: str, peers: str, run: Run) -> Mapping[str, float]:
     if done.returncode:
         print(f"{recipe}: no benchmark\n{done.stderr}", file=sys.stderr)
         return {}
-    found: list[dict[str, Any]] = json.loads(done.stdout)["contestants"]
-    return {one["name"]: 1e3 * one["median_s"] for one in found}
+    contestants: list[dict[str, Any]] = json.loads(done.stdout)["contestants"]
+    return {contestant["name"]: 1e3 * contestant["median_s"] for contestant in contestants}
 
 
 def rows(found: Mapping[str, Mapping[str, float]], about: Mapping[str, str], day: str) -> str:

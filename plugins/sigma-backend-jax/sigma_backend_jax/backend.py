@@ -36,12 +36,12 @@ class JaxBackend(Backend):
     def _place(self) -> jax.Device:
         platform, _, number = self.device.partition(":")
         try:
-            found = jax.devices(platform or None)
-            return found[int(number or 0)]
+            devices = jax.devices(platform or None)
+            return devices[int(number or 0)]
         except (RuntimeError, ValueError, IndexError) as error:
-            known = ", ".join(f"{one.platform}:{one.id}" for one in jax.devices())
+            names = ", ".join(f"{device.platform}:{device.id}" for device in jax.devices())
             raise SigmaConfigError(
-                f"backend 'jax': there is no device {self.device!r}. Use one of: {known}. For others, install the JAX "
+                f"backend 'jax': there is no device {self.device!r}. Use one of: {names}. For others, install the JAX "
                 "of that platform: https://docs.jax.dev/en/latest/installation.html"
             ) from error
 
@@ -58,8 +58,8 @@ class JaxBackend(Backend):
 
         def call(*arrays: Array) -> Sequence[Array]:
             with use_device(place):
-                results, found = compiled(*arrays)
-                check(found)
+                results, reaches = compiled(*arrays)
+                check(reaches)
             return list(results)
 
         return call

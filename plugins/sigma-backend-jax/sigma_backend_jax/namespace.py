@@ -48,10 +48,10 @@ _READ: ContextVar[list[Reach]] = ContextVar("read")
 @contextmanager
 def reading() -> Iterator[list[Reach]]:
     """Collect what the ops that are traced meanwhile read."""
-    found: list[Reach] = []
-    token = _READ.set(found)
+    reaches: list[Reach] = []
+    token = _READ.set(reaches)
     try:
-        yield found
+        yield reaches
     finally:
         _READ.reset(token)
 
@@ -70,15 +70,15 @@ def _scan(
     stacked = [index for index in wanted if index >= carries]
 
     def body(carry: tuple[Array, ...], rows: tuple[Array, ...]) -> Any:
-        with reading() as found:
+        with reading() as reaches:
             results = run(*carry, *rows, *constants)
         passed = (*results, *carry)
-        return results[:carries], ([passed[index] for index in stacked], found)
+        return results[:carries], ([passed[index] for index in stacked], reaches)
 
     begin, rows = operands[:carries], operands[carries : carries + sequences]
-    last, (stacks, found) = lax.scan(body, begin, rows, length=length, reverse=reverse)
+    last, (stacks, reaches) = lax.scan(body, begin, rows, length=length, reverse=reverse)
     if length:
-        _READ.get().extend(Reach(one.op, one.side, one.low.min(), one.high.max()) for one in found)
+        _READ.get().extend(Reach(reach.op, reach.side, reach.low.min(), reach.high.max()) for reach in reaches)
     parts = dict(zip(stacked, stacks, strict=True))
     return {index: parts[index] if index in parts else last[index] for index in wanted}
 

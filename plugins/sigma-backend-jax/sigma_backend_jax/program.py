@@ -30,16 +30,16 @@ def to_traceable(graph: Graph) -> Traced:
     run = interpret(graph, namespace())
 
     def call(*arrays: Array) -> tuple[tuple[Array, ...], list[Reach]]:
-        with reading() as found:
-            return run(*arrays), found
+        with reading() as reaches:
+            return run(*arrays), reaches
 
     return call
 
 
 def check(found: Sequence[Reach]) -> None:
     """Raise SigmaGraphError for the first op that read an index outside of its axis."""
-    for one in found:
-        one.check()
+    for reach in found:
+        reach.check()
 
 
 def convolves(graph: Graph) -> bool:
@@ -90,8 +90,8 @@ class JaxProgram:
     ) -> tuple[Arrays, list[np.ndarray], int]:
         """Run a burst in one call; return the new state, the records and the number of iterations."""
         room = max(ROOM, 1 << (n - 1).bit_length())
-        done, new, ring, found = self._burst(written, *given, _pad_values(rows, room, "int32"), live, np.int32(n))
-        check(found)
+        done, new, ring, reaches = self._burst(written, *given, _pad_values(rows, room, "int32"), live, np.int32(n))
+        check(reaches)
         return new, [np.array(x)[: int(done)] for x in jax.device_get(ring)], int(done)
 
     def _run_each(
@@ -101,8 +101,8 @@ class JaxProgram:
         kept: list[list[np.ndarray]] = []
         losses = [place for place, name in enumerate(self.step.ring) if name == "loss"]
         for i in range(n):
-            written, records, found = self._burst(written, *given, rows[i].astype("int32"), [x[i] for x in live])
-            check(found)
+            written, records, reaches = self._burst(written, *given, rows[i].astype("int32"), [x[i] for x in live])
+            check(reaches)
             kept.append([np.array(x) for x in jax.device_get(records)])
             if not all(np.isfinite(kept[-1][place]).all() for place in losses):
                 break
@@ -114,9 +114,9 @@ def iteration(
 ) -> tuple[Arrays, Sequence[Array], list[Reach]]:
     """Return the new state, the records, and what the step read."""
     state = [written[name] if name in written else read[name] for name in step.state]
-    results, found = to_traceable(step.graph)(*state, *(x[row] for x in data), *live)
+    results, reaches = to_traceable(step.graph)(*state, *(x[row] for x in data), *live)
     count = len(step.writes)
-    return dict(zip(step.writes, results[:count], strict=True)), results[count:], found
+    return dict(zip(step.writes, results[:count], strict=True)), results[count:], reaches
 
 
 def loop(
@@ -134,17 +134,17 @@ def loop(
 
     def advance(carry: Any) -> Any:
         i, _, written, ring, _ = carry
-        new, records, found = run_iteration(i, written)
+        new, records, reaches = run_iteration(i, written)
         ring = [held.at[i].set(record) for held, record in zip(ring, records, strict=True)]
-        fine = [jnp.isfinite(records[place]).all() for place in loss] + [reach.fits for reach in found]
-        return i + 1, jnp.all(jnp.array([True, *fine])), new, ring, found
+        fine = [jnp.isfinite(records[place]).all() for place in loss] + [reach.fits for reach in reaches]
+        return i + 1, jnp.all(jnp.array([True, *fine])), new, ring, reaches
 
-    _, records, found = jax.eval_shape(run_iteration, jnp.int32(0), written)
+    _, records, reaches = jax.eval_shape(run_iteration, jnp.int32(0), written)
     ring = [jnp.zeros((rows.shape[0], *x.shape), x.dtype) for x in records]
-    found = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), found)
-    begin = jnp.int32(0), jnp.array(True), written, ring, found
-    done, _, new, ring, found = lax.while_loop(lambda carry: (carry[0] < n) & carry[1], advance, begin)
-    return done, new, ring, found
+    reaches = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), reaches)
+    begin = jnp.int32(0), jnp.array(True), written, ring, reaches
+    done, _, new, ring, reaches = lax.while_loop(lambda carry: (carry[0] < n) & carry[1], advance, begin)
+    return done, new, ring, reaches
 
 
 def _pad_values(values: Any, room: int, dtype: str) -> np.ndarray:

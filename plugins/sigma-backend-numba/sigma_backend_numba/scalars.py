@@ -79,12 +79,12 @@ def _size(node: Node, x: Sequence[str]) -> str:
 
 
 def _sign(node: Node, x: Sequence[str]) -> str:
-    zero, one = literal(0, node.dtype), literal(1, node.dtype)
+    zero, unit = literal(0, node.dtype), literal(1, node.dtype)
     if node.dtype == "uint32":
-        return f"sel({x[0]} > {zero}, {one}, {zero})"
+        return f"sel({x[0]} > {zero}, {unit}, {zero})"
     if node.dtype not in FLOATING:
-        return f"sel({x[0]} > {zero}, {one}, sel({x[0]} < {zero}, {literal(-1, node.dtype)}, {zero}))"
-    return f"sign({x[0]}, {zero}, {one})"
+        return f"sel({x[0]} > {zero}, {unit}, sel({x[0]} < {zero}, {literal(-1, node.dtype)}, {zero}))"
+    return f"sign({x[0]}, {zero}, {unit})"
 
 
 def _floor(node: Node, x: Sequence[str]) -> str:

@@ -55,11 +55,11 @@ class Checked:
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Return the outputs of the step, which share no memory."""
-        found = dict(zip(self._nodes, map(np.asarray, self._run(*arrays)), strict=True))
-        if wrong := self._wrong(found):
-            now = self._iteration(found)
+        values = dict(zip(self._nodes, map(np.asarray, self._run(*arrays)), strict=True))
+        if wrong := self._wrong(values):
+            now = self._iteration(values)
             raise SigmaTrainingError(str(wrong) if now is None else f"iteration {now}: {wrong}")
-        return [np.array(found[node]) for node in self.step.graph.outputs]
+        return [np.array(values[node]) for node in self.step.graph.outputs]
 
     def _wrong(self, found: Mapping[Node, np.ndarray]) -> WrongNumber | None:
         """Return where a wrong number of the step comes from."""

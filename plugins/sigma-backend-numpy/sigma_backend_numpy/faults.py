@@ -140,7 +140,7 @@ def _in_loop(part: Node, found: Results) -> WrongNumber | None:
         inner = dict(zip(nodes, map(np.asarray, run(*arrays)), strict=True))
         bad = [node for node in body.outputs if node.dtype in FLOATS and not finite(inner[node])]
         if bad:
-            one = fault(bad[0], inner, {})
-            return evolve(one, origin=one.origin or part.origin, step=t)
+            cause = fault(bad[0], inner, {})
+            return evolve(cause, origin=cause.origin or part.origin, step=t)
         carry = [inner[node] for node in body.outputs[:carries]]
     return None

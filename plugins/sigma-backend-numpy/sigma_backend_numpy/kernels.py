@@ -45,9 +45,9 @@ def prepare(node: Node, scratch: np.ndarray) -> Call:
     """
     if own := LOWERINGS.get(node.op):
         return _copy_result(node, partial(own, **node.attrs))
-    found = getattr(np, OPS[node.op].standard, None) if elementwise(node) else None
-    if node.op not in KERNELS and isinstance(found, np.ufunc):
-        return found
+    ufunc = getattr(np, OPS[node.op].standard, None) if elementwise(node) else None
+    if node.op not in KERNELS and isinstance(ufunc, np.ufunc):
+        return ufunc
     return KERNELS.get(node.op, _meant)(node, scratch)
 
 
@@ -65,13 +65,13 @@ def _copy_result(node: Node, run: Call) -> Call:
 
     def call(*operands: np.ndarray) -> None:
         *given, out = operands
-        found = np.asarray(run(*given))
-        if (found.shape, found.dtype) != (out.shape, out.dtype):
+        result = np.asarray(run(*given))
+        if (result.shape, result.dtype) != (out.shape, out.dtype):
             raise SigmaGraphError(
-                f"{node.op}: it was computed as {found.dtype}{list(found.shape)}, and is {node.spec}. Correct its "
+                f"{node.op}: it was computed as {result.dtype}{list(result.shape)}, and is {node.spec}. Correct its "
                 "kernel, or its row in the table of ops."
             )
-        np.copyto(out, found)
+        np.copyto(out, result)
 
     return call
 

@@ -117,13 +117,13 @@ def _owners(graph: Graph, views: frozenset[str]) -> dict[Node, Node]:
 def _candidates(graph: Graph, donated: Mapping[int, Node], owner: Mapping[Node, Node]) -> dict[Node, Node]:
     """Return the owners that might be computed into the storage of an input."""
     kept = {owner[node] for out, node in enumerate(graph.outputs) if donated.get(out) is not owner[node]}
-    found: dict[Node, Node] = {}
+    targets: dict[Node, Node] = {}
     for out, given in donated.items():
         value = owner[graph.outputs[out]]
-        apart = value.op not in LEAVES and value.op != "part" and value not in found and given not in kept
+        apart = value.op not in LEAVES and value.op != "part" and value not in targets and given not in kept
         if apart and _has_owner_value(graph.outputs[out], value) and _harmless(value, given, owner):
-            found[value] = given
-    return found
+            targets[value] = given
+    return targets
 
 
 def _has_owner_value(node: Node, value: Node) -> bool:
@@ -211,13 +211,13 @@ def _arena(
     apart, room = frozenset(elsewhere), Arena()
     last = {owner[x]: step for step, node in enumerate(schedule) for x in node.inputs}
     last |= dict.fromkeys((owner[node] for node in graph.outputs), len(schedule))
-    made: dict[Node, list[Node]] = {}  # by which step: a scan makes its parts
+    values: dict[Node, list[Node]] = {}  # by which step: a scan makes its parts
     for node in schedule:
-        made.setdefault(node.inputs[0] if node.op == "part" else node, []).append(node)
+        values.setdefault(node.inputs[0] if node.op == "part" else node, []).append(node)
     arena: dict[Node, Storage] = {}
     extra: dict[Node, Storage] = {}
     for step, node in enumerate(schedule):
-        for value in made.get(node, ()):
+        for value in values.get(node, ()):
             if owner[value] is value and value.op != "scan" and value not in apart:
                 size = _bytes_of(value)
                 arena[value] = Storage(room.place(size, step, last.get(value, step)), size)

@@ -120,8 +120,8 @@ class Workspace:
         """Copy outputs to their storage if they are elsewhere; inputs may be swapped with each other."""
         graph, donate = self.program.graph, self.program.donate
         moved = sorted(self.plan.copies, key=donate.__contains__)
-        found = [(out, values[self.place[graph.outputs[out]]]) for out in moved]
-        for out, value in [(out, value.copy() if out in donate else value) for out, value in found]:
+        pairs = [(out, values[self.place[graph.outputs[out]]]) for out in moved]
+        for out, value in [(out, value.copy() if out in donate else value) for out, value in pairs]:
             np.copyto(homes[out], value)
 
     # -- preparation ---------------------------------------------------------------------------------------------------

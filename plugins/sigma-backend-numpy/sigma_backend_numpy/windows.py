@@ -26,12 +26,12 @@ ALL = slice(None)
 def regions(shape: Sequence[int], window: Sequence[int], sides: Sequence[int], how: Mapping[str, Any]) -> list[Region]:
     """Return, for every position in the window, the slice of results ``(N, C, *sides)`` and the slice of x it reads."""
     dilation = how.get("dilation", (1,) * len(window))
-    found = []
+    slices = []
     for place in product(*map(range, window)):
         axes = zip(shape[2:], sides, place, how["stride"], how["padding"], dilation, strict=True)
         cuts = [_cut(n, m, k * d - low, s) for n, m, k, s, (low, _), d in axes]
-        found.append(((ALL, ALL, *(a for a, _ in cuts)), (ALL, ALL, *(b for _, b in cuts))))
-    return found
+        slices.append(((ALL, ALL, *(a for a, _ in cuts)), (ALL, ALL, *(b for _, b in cuts))))
+    return slices
 
 
 def _cut(side: int, places: int, shift: int, stride: int) -> tuple[slice, slice]:

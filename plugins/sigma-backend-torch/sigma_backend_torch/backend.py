@@ -121,9 +121,9 @@ def _to_input(x: Any, kind: torch.dtype, place: torch.device) -> Array:
 
 def _copy_if_shared(x: Array, taken: set[int], word: bool) -> Array:
     """Return a result in storage of its own, which other results do not share either."""
-    found = x.to(WORDS) if word else x
-    whole = found.untyped_storage()
-    if whole.data_ptr() in taken or whole.nbytes() != found.nbytes:
-        found = found.clone(memory_format=torch.contiguous_format)
-    taken.add(found.untyped_storage().data_ptr())
-    return found
+    tensor = x.to(WORDS) if word else x
+    whole = tensor.untyped_storage()
+    if whole.data_ptr() in taken or whole.nbytes() != tensor.nbytes:
+        tensor = tensor.clone(memory_format=torch.contiguous_format)
+    taken.add(tensor.untyped_storage().data_ptr())
+    return tensor

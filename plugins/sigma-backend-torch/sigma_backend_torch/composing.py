@@ -23,18 +23,18 @@ EPSILON = 0.3  # in a template: any constant
 
 def compose_calls(graph: Graph) -> Graph:
     """Return the graph with fused calls in place of attention and layer normalisation, in bodies of scans as well."""
-    known, pairs = {x: x for x in graph.inputs}, dict[Any, Node]()
+    images, pairs = {x: x for x in graph.inputs}, dict[Any, Node]()
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        found = None
+        image = None
         if node.op in ATTENTION and _fits(node):
-            found = _attend(node, inputs, pairs)
+            image = _attend(node, inputs, pairs)
         elif node.op in ("add", "div") and node.dtype in FLOATS and node.shape:
-            found = _match_normalisation(node, known, pairs)
-        if found is None:
-            found = with_inputs(node, inputs)
-        known[node] = found
-        return found
+            image = _match_normalisation(node, images, pairs)
+        if image is None:
+            image = with_inputs(node, inputs)
+        images[node] = image
+        return image
 
     return map_nodes(graph, change, compose_calls)
 
@@ -55,12 +55,12 @@ def _attend(node: Node, inputs: tuple[Node, ...], pairs: dict[Any, Node]) -> Nod
     """Return attention, or one of its gradients: those of queries, keys and values are one call."""
     causal, operands = node.attrs["causal"], inputs[-3:]
     shape = operands[0].shape
-    made = evolve(node, op="torch:attend", inputs=operands, attrs={"causal": causal}, shape=shape)
-    pair = pairs.setdefault(("attend", causal, operands), made)
+    call = evolve(node, op="torch:attend", inputs=operands, attrs={"causal": causal}, shape=shape)
+    pair = pairs.setdefault(("attend", causal, operands), call)
     if node.op == "attention":
         return _part(node, pair, 0)
-    result, sums = _part(made, pair, 0), _part(evolve(made, shape=shape[:-1]), pair, 1)
-    back = evolve(made, op="torch:attend_back", inputs=(*inputs, result, sums))
+    result, sums = _part(call, pair, 0), _part(evolve(call, shape=shape[:-1]), pair, 1)
+    back = evolve(call, op="torch:attend_back", inputs=(*inputs, result, sums))
     return _part(node, pairs.setdefault(("attend_back", causal, inputs), back), node.attrs["of"])
 
 
@@ -75,8 +75,8 @@ class Template:
 
     def found_at(self, node: Node) -> Mapping[Node, Node] | None:
         """Return the nodes in place of those of the template, whose result is at a node; None if it is not there."""
-        found: dict[Node, Node] = {}
-        return found if self._fits(self.result, node, found) else None
+        matches: dict[Node, Node] = {}
+        return matches if self._fits(self.result, node, matches) else None
 
     def _fits(self, wanted: Node, node: Node, found: dict[Node, Node]) -> bool:
         if wanted in found:
@@ -119,14 +119,14 @@ def _match_normalisation(node: Node, known: Mapping[Node, Node], pairs: dict[Any
     """Return what a template stands for, if the node is its result."""
     forward, backward = templates(node.shape, node.dtype)
     template = forward if node.op == "div" else backward
-    if (found := template.found_at(node)) is None:
+    if (match := template.found_at(node)) is None:
         return None
-    x, side = known[found[template.x]], node.shape[-1]
-    attrs = {"side": side, "epsilon": template.epsilon(found)}
+    x, side = known[match[template.x]], node.shape[-1]
+    attrs = {"side": side, "epsilon": template.epsilon(match)}
     whole = evolve(node, op="torch:norm", inputs=(x,), attrs=attrs)
     whole = pairs.setdefault(("norm", x, attrs["epsilon"]), whole)
     if template is forward:
         return _part(node, whole, 0)
     sums = evolve(node, shape=(*node.shape[:-1], 1))
-    operands = (known[found[template.g]], x, _part(sums, whole, 1), _part(sums, whole, 2))
+    operands = (known[match[template.g]], x, _part(sums, whole, 1), _part(sums, whole, 2))
     return evolve(node, op="torch:norm_back", inputs=operands, attrs={"side": side})

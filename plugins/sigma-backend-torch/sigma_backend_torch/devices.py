@@ -21,9 +21,9 @@ def use_device(device: torch.device) -> Iterator[None]:
     except RuntimeError as error:
         if not isinstance(error, torch.OutOfMemoryError) and not any(words in str(error) for words in FULL):
             raise
-        told = brief(error).rpartition("Allocator: ")[2]
+        reason = brief(error).rpartition("Allocator: ")[2]
         raise SigmaMemoryError(
-            f"backend 'torch': {str(device)!r} has too little memory ({told}). Choose a smaller batch_size, fewer "
+            f"backend 'torch': {str(device)!r} has too little memory ({reason}). Choose a smaller batch_size, fewer "
             "units, or another device."
         ) from error
 

@@ -123,9 +123,9 @@ def _slope(node: Node, inputs: tuple[Node, ...], uses: Uses) -> Node | None:
 
 
 def _of_tanh(slope: Node) -> Node | None:
-    one, square = slope.inputs
+    unit, square = slope.inputs
     same = square.op == "mul" and square.inputs[0] is square.inputs[1]
-    return square.inputs[0] if same and _is(one, 1.0) else None
+    return square.inputs[0] if same and _is(unit, 1.0) else None
 
 
 def _of_logistic(slope: Node) -> Node | None:
@@ -169,8 +169,8 @@ def _find_places(graph: Graph) -> set[Node]:
         for x in node.inputs:
             readers.setdefault(x, []).append(node)
     kept = {*graph.outputs}
-    found = {x for x in graph if x.op == "pool_argmax" and len(x.shape) in (3, 4, 5) and x not in kept}
-    return {x for x in found if all(x.shape) and all(_distributes(y, x) for y in readers.get(x, ()))}
+    nodes = {x for x in graph if x.op == "pool_argmax" and len(x.shape) in (3, 4, 5) and x not in kept}
+    return {x for x in nodes if all(x.shape) and all(_distributes(y, x) for y in readers.get(x, ()))}
 
 
 def _distributes(node: Node, places: Node) -> bool:

@@ -76,7 +76,7 @@ class RecordedRun:
 
     def copy_for_keeping(self, array: Array) -> Array:
         """Return an array that the next call leaves alone: a copy if it is in one of the places."""
-        return array.clone() if any(array is one for one in self._operands) else array
+        return array.clone() if any(array is operand for operand in self._operands) else array
 
     def _record(self, operands: Sequence[Array]) -> None:
         """Record a call on copies of the operands, after some on a stream of their own."""
@@ -99,9 +99,9 @@ class RecordedRun:
 
     def _step(self) -> Sequence[Array]:
         """Call the function, and then move results to the places of the operands that they replace."""
-        found = self.run(*self._operands)
-        there = [self._operands[self.places[out]] if out in self.places else None for out in range(len(found))]
-        results = [x if x is own else x.clone() for x, own in zip(found, there, strict=True)]
+        outputs = self.run(*self._operands)
+        there = [self._operands[self.places[out]] if out in self.places else None for out in range(len(outputs))]
+        results = [x if x is own else x.clone() for x, own in zip(outputs, there, strict=True)]
         for x, own in zip(results, there, strict=True):
             if own is not None and x is not own:
                 own.copy_(x)

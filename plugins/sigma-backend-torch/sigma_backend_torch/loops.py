@@ -23,10 +23,10 @@ class Stack:
 
     def allocate(self, shape: Sequence[int], length: int, reverse: bool, carry: Sequence[Array]) -> Array:
         """Return the array, with one row more for the first of a carry."""
-        made = torch.empty((length + (self.incoming is not None), *shape), dtype=self.kind)
+        array = torch.empty((length + (self.incoming is not None), *shape), dtype=self.kind)
         if self.incoming is not None:
-            made[length if reverse else 0] = carry[self.incoming]
-        return made
+            array[length if reverse else 0] = carry[self.incoming]
+        return array
 
     def results(self, array: Array, reverse: bool) -> Array:
         """Return the rows of the values that leave the steps."""
@@ -62,8 +62,8 @@ class WrittenScan:
         count = len(self.written)
         for row, place in zip(rows, places, strict=True):
             results = body(*carry, *row, *constants, *place[:count])
-            for one, into in zip(self.copied, place[count:], strict=True):
-                into.copy_(results[one.out])
+            for stack, into in zip(self.copied, place[count:], strict=True):
+                into.copy_(results[stack.out])
             carry = results[: self.carries]
         return {index: self._part(index, carry, dict(zip(stacks, arrays, strict=True))) for index in self.wanted}
 
@@ -76,10 +76,10 @@ class WrittenScan:
         if index < self.carries:
             return carry[index]
         if index >= len(self.outputs):
-            found = next(x for x in arrays if x.incoming == index - len(self.outputs))
-            return found.arrivals(arrays[found], self.reverse)
-        found = next(x for x in arrays if self.outputs[x.out] is self.outputs[index])
-        return found.results(arrays[found], self.reverse)
+            stack = next(x for x in arrays if x.incoming == index - len(self.outputs))
+            return stack.arrivals(arrays[stack], self.reverse)
+        stack = next(x for x in arrays if self.outputs[x.out] is self.outputs[index])
+        return stack.results(arrays[stack], self.reverse)
 
 
 def stacks(
@@ -87,8 +87,8 @@ def stacks(
 ) -> list[Stack]:
     """Return the stacks that wanted parts are rows of; equal outputs share one."""
     coming = [index - len(outputs) for index in wanted if index >= len(outputs)]
-    found = [Stack(k, k, kind(outputs[k].dtype)) for k in coming]
+    rows = [Stack(k, k, kind(outputs[k].dtype)) for k in coming]
     for index in wanted:
-        if carries <= index < len(outputs) and not any(outputs[x.out] is outputs[index] for x in found):
-            found.append(Stack(index, None, kind(outputs[index].dtype)))
-    return found
+        if carries <= index < len(outputs) and not any(outputs[x.out] is outputs[index] for x in rows):
+            rows.append(Stack(index, None, kind(outputs[index].dtype)))
+    return rows

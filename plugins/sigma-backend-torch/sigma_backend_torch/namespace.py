@@ -81,8 +81,8 @@ def _mask_values(ns: Namespace, condition: Array, x: Array) -> Array:
 def _attend(ns: Namespace, q: Array, k: Array, v: Array, *, causal: bool) -> tuple[Array, Array]:
     """Return attention, and the logarithms of the sums of its exponentials, which only a processor's has."""
     if q.device.type != "cpu":
-        found = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return found, found
+        result = functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+        return result, result
     run = aten._scaled_dot_product_flash_attention_for_cpu.default
     return run(_rows(q), _rows(k), _rows(v), 0.0, causal)  # type: ignore[no-any-return]
 
@@ -96,8 +96,8 @@ def _attend_back(
         return run(g, _rows(q), _rows(k), _rows(v), result, sums, 0.0, causal)  # type: ignore[no-any-return]
     with torch.enable_grad():
         own = [x.detach().requires_grad_() for x in (q, k, v)]
-        found = functional.scaled_dot_product_attention(own[0], own[1], own[2], is_causal=causal)
-    slopes: tuple[Array, ...] = torch.autograd.grad(found, own, g)
+        output = functional.scaled_dot_product_attention(own[0], own[1], own[2], is_causal=causal)
+    slopes: tuple[Array, ...] = torch.autograd.grad(output, own, g)
     return slopes
 
 
@@ -138,8 +138,8 @@ def _scan(
     """Return the wanted parts of a scan; see :func:`sigma_kernel.graph.meaning.scan`."""
     if not length:
         how = {"run": run, "wanted": wanted, "carries": carries, "sequences": sequences}
-        found: dict[int, Array] = MEANINGS["scan"](ns, *operands, **how, length=length, reverse=reverse)
-        return found
+        arrays: dict[int, Array] = MEANINGS["scan"](ns, *operands, **how, length=length, reverse=reverse)
+        return arrays
     carry, constants = operands[:carries], operands[carries + sequences :]
     rows = [*zip(*(x.unbind() for x in operands[carries : carries + sequences]), strict=True)] or [()] * length
     stacks: dict[int, list[Array]] = {index: [] for index in wanted if index >= carries}
@@ -169,12 +169,12 @@ def _random_bits(
     factors = _pair(*philox.MULTIPLIERS, key.device).unsqueeze(1)
     rounds = torch.arange(philox.ROUNDS, device=key.device).unsqueeze(1)
     keys = (rounds * _pair(*philox.WEYL, key.device)).add_(key).bitwise_and_(WORD).unsqueeze(2)
-    for one in keys.unbind():
+    for word in keys.unbind():
         torch.mul(even, factors, out=first)  # both words of a product: 64 bits, of which the sign is one
         torch.bitwise_right_shift(first, 32, out=high)
         torch.bitwise_xor(high[1], odd[0], out=even[0])
         torch.bitwise_xor(high[0], odd[1], out=even[1])
-        even.bitwise_xor_(one).bitwise_and_(WORD)
+        even.bitwise_xor_(word).bitwise_and_(WORD)
         odd, first, second = (first[1], first[0]), second, first
     return torch.stack([even[0], odd[0] & WORD, even[1], odd[1] & WORD], -1).view(tuple(shape))
 

@@ -107,17 +107,17 @@ class TorchProgram:
 
     def _live(self, steer: Numbers, n: int) -> list[Sequence[Array]]:
         """Return each live value as one array for every iteration; equal numbers are one array."""
-        known: dict[Any, list[Array]] = {}
-        found: list[Sequence[Array]] = []
+        tensors: dict[Any, list[Array]] = {}
+        columns: list[Sequence[Array]] = []
         for name, kind in zip(self.step.steer, self._kinds[len(self._kinds) - len(self.step.steer) :], strict=True):
             value = np.array(steer[name])
             if value.ndim:
-                found.append(torch.tensor(value, dtype=kind, device=self.device).unbind())
+                columns.append(torch.tensor(value, dtype=kind, device=self.device).unbind())
             else:
                 key = value.tobytes(), value.dtype, kind
-                known[key] = made = known.get(key) or [torch.tensor(value, dtype=kind, device=self.device)] * n
-                found.append(made)
-        return found
+                tensors[key] = column = tensors.get(key) or [torch.tensor(value, dtype=kind, device=self.device)] * n
+                columns.append(column)
+        return columns
 
     def _ring(self, records: Sequence[Sequence[Array]]) -> dict[str, np.ndarray]:
         """Return the records of all iterations on the host."""

@@ -59,8 +59,8 @@ def function(
     results = "".join(f"v{place[x]}, " for x in graph.outputs)
     text = "\n    ".join([f"def run({arguments}):", *lines, f"return ({results})"])
     exec(compile(text, "<step>", "exec"), names)
-    made: Run = names["run"]
-    return made
+    run: Run = names["run"]
+    return run
 
 
 def _compute_constants(graph: Graph, ns: Namespace) -> Iterator[tuple[Node, Array]]:
@@ -171,11 +171,11 @@ def _build_scan(node: Node, ns: Namespace, wanted: Mapping[int, Node], writes: b
     if not writes or not how["length"]:
         run = function(body, ns)
         return lambda *operands: ns.own["scan"](ns, *operands, run=run, wanted=wanted, **how)
-    found, fixed = stacks(body.outputs, how["carries"], wanted, ns.dtype), dict(_compute_constants(body, ns))
+    arrays, fixed = stacks(body.outputs, how["carries"], wanted, ns.dtype), dict(_compute_constants(body, ns))
     able = {x for x in body.outputs if _writes(x) and x not in fixed}
-    first = {body.outputs[x.out]: x for x in reversed(found) if body.outputs[x.out] in able}
-    written = tuple(x for x in found if x in first.values())
-    copied = tuple(x for x in found if x not in written)
+    first = {body.outputs[x.out]: x for x in reversed(arrays) if body.outputs[x.out] in able}
+    written = tuple(x for x in arrays if x in first.values())
+    copied = tuple(x for x in arrays if x not in written)
     loop = WrittenScan(**how, outputs=body.outputs, written=written, copied=copied, wanted=frozenset(wanted))
     return partial(loop.run, function(body, ns, {}, [body.outputs[x.out] for x in written]))
 

@@ -63,8 +63,8 @@ def _convolution_input(
 ) -> Array:
     around, before = _split_padding(padding)
     wide = g.new_empty(_sides(shape, before))
-    found = _backward(g, wide, w, stride, around, dilation, groups, [True, False, False])[0]
-    return _inner(found, shape, before)
+    slope = _backward(g, wide, w, stride, around, dilation, groups, [True, False, False])[0]
+    return _inner(slope, shape, before)
 
 
 def _convolution_kernel(
@@ -105,8 +105,8 @@ def pool(ns: Namespace, x: Array, *, window: Any, stride: Any, padding: Padding)
     run, line = POOLS[x.ndim - 2][0], x.ndim == 3
     window, stride, padding = _flat(window, stride, padding)
     around, before = _fitting(padding, window)
-    found, places = run(_pad(x.unsqueeze(2) if line else x, before, -torch.inf), window, stride, around)
-    return (found.squeeze(2), places.squeeze(2)) if line else (found, places)
+    maxima, places = run(_pad(x.unsqueeze(2) if line else x, before, -torch.inf), window, stride, around)
+    return (maxima.squeeze(2), places.squeeze(2)) if line else (maxima, places)
 
 
 def pool_back(
@@ -119,8 +119,8 @@ def pool_back(
     shape = (*shape[:2], 1, *shape[2:]) if line else tuple(shape)
     g, places = (g.unsqueeze(2), places.unsqueeze(2)) if line else (g, places)
     wide = g.new_empty(_sides(shape, before))
-    found = _inner(run(g, wide, window, stride, around, [1] * len(window), False, places), shape, before)
-    return found.squeeze(2) if line else found
+    slope = _inner(run(g, wide, window, stride, around, [1] * len(window), False, places), shape, before)
+    return slope.squeeze(2) if line else slope
 
 
 OWN: dict[str, Callable[..., Any]] = {

@@ -85,19 +85,19 @@ def read(path: Path) -> Mapping[str, np.ndarray]:
 def _npz(path: Path) -> Mapping[str, np.ndarray]:
     check_sizes(path)
     with path.open("rb") as file:
-        found = np.load(file, allow_pickle=False)
-        if isinstance(found, np.ndarray):
+        archive = np.load(file, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
             raise SigmaDataError(f"{path}: holds one array without a name. Write it with numpy.savez.")
-        return {name: x for name, x in found.items() if isinstance(x, np.ndarray)}
+        return {name: x for name, x in archive.items() if isinstance(x, np.ndarray)}
 
 
 def _safetensors(path: Path) -> Mapping[str, np.ndarray]:
     """Return the arrays of a file, those of bfloat16 in float32."""
     try:
-        found = safetensors.numpy.load_file(path)
+        arrays = safetensors.numpy.load_file(path)
     except AttributeError:  # NumPy has no such type
         raise SigmaDataError(f"{path}: holds numbers of a type that NumPy lacks. Write them as float32.") from None
-    return {name: x.astype(np.float32) if x.dtype.name == "bfloat16" else x for name, x in found.items()}
+    return {name: x.astype(np.float32) if x.dtype.name == "bfloat16" else x for name, x in arrays.items()}
 
 
 def _of_exporter(path: Path) -> Mapping[str, np.ndarray]:
@@ -105,10 +105,10 @@ def _of_exporter(path: Path) -> Mapping[str, np.ndarray]:
     try:
         exporter: Any = catalogue().load("exporter", path.suffix[1:].lower())
     except SigmaConfigError:
-        known = f"arrays are read from {' and '.join(READERS)} files, and those of exporters that read them"
-        raise SigmaDataError(f"{path}: {known}. Save them as one of these.") from None
-    found: Mapping[str, np.ndarray] = exporter().arrays(path)
-    return found
+        readers = f"arrays are read from {' and '.join(READERS)} files, and those of exporters that read them"
+        raise SigmaDataError(f"{path}: {readers}. Save them as one of these.") from None
+    arrays: Mapping[str, np.ndarray] = exporter().arrays(path)
+    return arrays
 
 
 READERS: dict[str, Callable[[Path], Mapping[str, np.ndarray]]] = {

@@ -34,7 +34,7 @@ class AdaptiveAveragePool(Layer):
         size = adaptive_sides("adaptive_average_pool", x.shape[1:], self.size)
         if window := even_windows(x.shape[2:], size):
             return f.sum_pool(x, window) / float(prod(window))
-        entries = [window_entries(*one) for one in zip(x.shape[2:], size, strict=True)]
+        entries = [window_entries(*pair) for pair in zip(x.shape[2:], size, strict=True)]
         return f.sum_pool(unfold_windows(x, entries, 0.0), [at.shape[1] for at in entries]) / window_counts(
             x.shape, entries
         )

@@ -33,5 +33,5 @@ class AdaptiveMaxPool(Layer):
         size = adaptive_sides("adaptive_max_pool", x.shape[1:], self.size)
         if window := even_windows(x.shape[2:], size):
             return f.max_pool(x, window)
-        entries = [window_entries(*one) for one in zip(x.shape[2:], size, strict=True)]
+        entries = [window_entries(*pair) for pair in zip(x.shape[2:], size, strict=True)]
         return f.max_pool(unfold_windows(x, entries, -float("inf")), [at.shape[1] for at in entries])

@@ -74,7 +74,7 @@ class Attention(Layer):
     @property
     def branches(self) -> tuple[Architecture, ...]:
         """Return the architectures of its further inputs."""
-        return tuple(one for one in (self.memory, self.mask) if one is not None)
+        return tuple(branch for branch in (self.memory, self.mask) if branch is not None)
 
     def forward(self, context: Context, x: Node, *others: Node) -> Outputs:
         """Return what the heads find, and their weights; raises SigmaNetworkError if the inputs do not fit."""
@@ -85,11 +85,11 @@ class Attention(Layer):
         k = self._split(context, "key", keys.sequence, pairs, size)
         v = self._split(context, "value", keys.sequence, pairs, self.value_size or size)
         if self.rotary is not None:
-            q, k = (rotate_pairs(context, one, self.rotary) for one in (q, k))
+            q, k = (rotate_pairs(context, operand, self.rotary) for operand in (q, k))
         k, v, mask, memory = keys.extend_memory(context, k, v)
         causal = keys.causal and context.continuation is None  # which has a mask instead
-        found, weights = self._heads(context, q, k, v, mask, causal)
-        joined = f.reshape(f.swap_axes(found, 1, 2), (*x.shape[:2], prod(found.shape[1::2])))
+        heads, weights = self._heads(context, q, k, v, mask, causal)
+        joined = f.reshape(f.swap_axes(heads, 1, 2), (*x.shape[:2], prod(heads.shape[1::2])))
         value = context.run("output", Dense(self.units or x.shape[-1], bias=self.bias), joined)
         return Outputs(value, others={"weights": weights}, memory=memory)
 
@@ -109,8 +109,8 @@ class Attention(Layer):
 
     def _split(self, context: Context, name: str, x: Node, heads: int, size: int) -> Node:
         """Return an affine map of a sequence, ``(batch, heads, time, size)``."""
-        found = context.run(name, Dense(heads * size, bias=self.bias), x)
-        return f.swap_axes(f.reshape(found, (*x.shape[:2], heads, size)), 1, 2)
+        features = context.run(name, Dense(heads * size, bias=self.bias), x)
+        return f.swap_axes(f.reshape(features, (*x.shape[:2], heads, size)), 1, 2)
 
     def _heads(self, context: Context, q: Node, k: Node, v: Node, mask: Node | None, causal: bool) -> tuple[Node, Node]:
         """Return results ``(batch, heads, time, size)`` and weights of all heads."""
@@ -120,9 +120,9 @@ class Attention(Layer):
             k, v, mask = f.expand(k, 2), f.expand(v, 2), None if mask is None else f.expand(mask, 2)
         weights = f.attention_weights(q, k, mask, causal)
         if self.dropout and context.training:
-            found = context.run("dropout", Dropout(self.dropout), weights) @ v
+            result = context.run("dropout", Dropout(self.dropout), weights) @ v
         else:
-            found = f.attention(q, k, v, mask, causal)
+            result = f.attention(q, k, v, mask, causal)
         if grouped:
             weights = f.reshape(weights, (batch, heads, time, weights.shape[-1]))
-        return f.reshape(found, (batch, heads, time, v.shape[-1])), weights
+        return f.reshape(result, (batch, heads, time, v.shape[-1])), weights

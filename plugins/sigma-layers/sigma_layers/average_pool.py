@@ -63,5 +63,5 @@ class AveragePool(Layer):
             beyond = [0 if self.padding == "same" else after - before for before, after in pairs]
             sides = tuple(n + sum(pair) - more for n, pair, more in zip(sides, pairs, beyond, strict=True))
             pairs = tuple((0, more) for more in beyond)
-        entries = [places(*one) for one in zip(sides, how["window"], how["stride"], pairs, strict=True)]
+        entries = [places(*axis) for axis in zip(sides, how["window"], how["stride"], pairs, strict=True)]
         return window_counts((*shape[:2], *sides), entries)

@@ -72,8 +72,8 @@ class BatchNorm(Layer):
 
     def _update_statistics(self, context: Context, mean: Node, variance: Node, n: int) -> dict[str, Node]:
         """Return the running statistics after a batch with ``n`` values of each feature."""
-        found = {"mean": mean, "variance": variance * (n / (n - 1))} if n > 1 else {"mean": mean}
+        statistics = {"mean": mean, "variance": variance * (n / (n - 1))} if n > 1 else {"mean": mean}
         state = dict(context.state)
-        for name, new in found.items():
+        for name, new in statistics.items():
             state[name] = state[name] + context.live["momentum"] * (f.reshape(new, state[name].shape) - state[name])
         return state

@@ -63,10 +63,10 @@ class CTC(CostLayer):
         self._check_shapes(inputs)
         output, targets = inputs[0], inputs[-1]
         labels = targets if targets.dtype in ("int32", "int64") else f.cast(targets, "int32")
-        known = f.logical_and(f.greater_equal(labels, 0), f.not_equal(labels, self.blank))
+        mask = f.logical_and(f.greater_equal(labels, 0), f.not_equal(labels, self.blank))
         lengths = f.cast(f.reshape(inputs[1], output.shape[:1]), "int32") if len(inputs) == 3 else None
-        count = f.sum(f.cast(known, "int32"), axis=1)
-        logs = _likelihood(f.log_softmax(output), f.where(known, labels, self.blank), count, lengths, self.blank)
+        count = f.sum(f.cast(mask, "int32"), axis=1)
+        logs = _likelihood(f.log_softmax(output), f.where(mask, labels, self.blank), count, lengths, self.blank)
         possible = logs > NEVER / 2
         losses = f.where(possible, -logs, 0.0 if self.zero_infinity else inf)
         if self.per_label:
@@ -135,10 +135,10 @@ def _likelihood(logs: Node, labels: Node, count: Node, lengths: Node | None, bla
         return [f.where(f.expand(f.greater(ends, now), 1), after, before)], []
 
     start = f.where(f.equal(place, 0), f.zeros(around.shape, logs.dtype), NEVER)
-    (found,), _ = f.scan(step, [start], [said, steps], [new, ends])
+    (likelihoods,), _ = f.scan(step, [start], [said, steps], [new, ends])
     last = f.expand(count * 2, 1)
     over = f.logical_or(f.equal(place, last), f.equal(place, last - 1))
-    return f.log_sum_exp(f.where(over, found, NEVER), axis=1)
+    return f.log_sum_exp(f.where(over, likelihoods, NEVER), axis=1)
 
 
 def _shift_later(x: Node, by: int, fill: float) -> Node:

@@ -39,7 +39,7 @@ class Dot(Layer):
 
     def forward(self, context: Context, x: Node, y: Node) -> Node:
         """Return the products; raises SigmaNetworkError unless both have this axis, equally long."""
-        left, right = (self._move_axis_last(one) for one in (x, y))
+        left, right = (self._move_axis_last(operand) for operand in (x, y))
         if left.shape[-1] != right.shape[-1]:
             raise SigmaNetworkError(
                 f"dot({x.shape[1:]}, {y.shape[1:]}): axis {self.axis} has sides {left.shape[-1]} and "
@@ -47,7 +47,7 @@ class Dot(Layer):
             )
         if len(left.shape) == len(right.shape) == 2:
             return f.sum(left * right, 1, keepdims=True)
-        rows, columns = (f.reshape(one, (one.shape[0], -1, one.shape[-1])) for one in (left, right))
+        rows, columns = (f.reshape(operand, (operand.shape[0], -1, operand.shape[-1])) for operand in (left, right))
         return f.reshape(rows @ f.swap_axes(columns, 1, 2), (*left.shape[:-1], *right.shape[1:-1]))
 
     def _move_axis_last(self, x: Node) -> Node:

@@ -45,11 +45,11 @@ class Input(Layer):
 
         Raises SigmaNetworkError if its samples have another shape, or are booleans.
         """
-        found = x.shape[1:]
-        if not self._takes(found, context.continuation is not None):
-            sides = ", ".join(map(str, found))
+        shape = x.shape[1:]
+        if not self._takes(shape, context.continuation is not None):
+            sides = ", ".join(map(str, shape))
             raise SigmaNetworkError(
-                f"input{self.shape}: the samples of section {self.section!r} have shape {found}. Write Input({sides})."
+                f"input{self.shape}: the samples of section {self.section!r} have shape {shape}. Write Input({sides})."
             )
         if x.dtype == "bool" and self.dtype is None:
             raise SigmaNetworkError(

@@ -23,7 +23,7 @@ def as_labels(targets: Node, output: Node) -> Node:
 
 def check_labels(section: str, labels: np.ndarray, classes: int, ignored: int | None = None) -> None:
     """Raise SigmaDataError for the first label that is neither a class index nor the ignored one."""
-    known = labels if ignored is None else labels[labels != ignored]
+    values = labels if ignored is None else labels[labels != ignored]
     wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
     wrong = wrong if ignored is None else wrong & (labels != ignored)
     if wrong.any():
@@ -32,6 +32,6 @@ def check_labels(section: str, labels: np.ndarray, classes: int, ignored: int | 
         raise SigmaDataError(
             f"data: section {section!r}, row {place[0]}: label {labels[place]} is not one of {classes} "
             f"classes. Labels are integers from 0 to {classes - 1}; Output({classes}) says how many there are, "
-            f"and these go from {known.min()} to {known.max()}."
+            f"and these go from {values.min()} to {values.max()}."
             f"{' For numbers instead of classes, use SquaredDifference().' if fractions else ''}"
         )

@@ -65,8 +65,8 @@ class LSTM(Recurrent):
 
     def cell_parameters(self, features: int) -> dict[str, Parameter]:
         """Return weights and biases of i, f, g and o."""
-        found = super().cell_parameters(features)
-        return found | {"biases": evolve(found["biases"], initialiser=ForgetBias(self.forget_bias))}
+        parameters = super().cell_parameters(features)
+        return parameters | {"biases": evolve(parameters["biases"], initialiser=ForgetBias(self.forget_bias))}
 
     def cell(self, context: Context, p: Mapping[str, Node]) -> Cell:
         """Return the function of one step."""

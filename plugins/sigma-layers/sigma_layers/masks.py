@@ -61,7 +61,7 @@ def keys_of(where: str, x: Node, others: Sequence[Node], causal: bool) -> Attend
         elif len(other.shape) == 2 and present is None:
             present = other if other.dtype == "bool" else f.not_equal(other, 0)
         else:
-            shapes = ", ".join(str(one.shape[1:]) for one in (x, *others))
+            shapes = ", ".join(str(array.shape[1:]) for array in (x, *others))
             raise SigmaNetworkError(
                 f"{where}({shapes}): further inputs are a sequence (keys, features), a mask (keys,), or a number of "
                 "keys (), each at most once."

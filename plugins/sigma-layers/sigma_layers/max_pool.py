@@ -49,7 +49,7 @@ class MaxPool(Layer):
         """Return the maxima."""
         how = self.window(x.shape[1:])
         if max(how["dilation"]) > 1:
-            entries = [places(*one) for one in zip(x.shape[2:], *how.values(), strict=True)]
+            entries = [places(*axis) for axis in zip(x.shape[2:], *how.values(), strict=True)]
             return f.max_pool(unfold_windows(x, entries, -float("inf")), how["window"])
         del how["dilation"]
         return f.max_pool(x, **how)

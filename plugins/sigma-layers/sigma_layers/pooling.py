@@ -44,8 +44,8 @@ def check(where: str, shape: tuple[int, ...]) -> None:
 def places(n: int, span: int, step: int, pair: tuple[int, int], gap: int = 1) -> np.ndarray:
     """Return the entries of a side in each window ``(windows, span)``; those in the padding are n."""
     starts = np.arange(0, n + sum(pair) - (span - 1) * gap, step)
-    found = starts[:, None] + np.arange(span) * gap - pair[0]
-    return np.where((found < 0) | (found >= n), n, found)
+    entries = starts[:, None] + np.arange(span) * gap - pair[0]
+    return np.where((entries < 0) | (entries >= n), n, entries)
 
 
 def _is_covered(n: int, span: int, step: int, pair: tuple[int, int], gap: int) -> bool:
@@ -59,8 +59,8 @@ def window_entries(n: int, parts: int) -> np.ndarray:
     """
     starts = np.arange(parts) * n // parts
     ends = -(-np.arange(1, parts + 1) * n // parts)
-    found = starts[:, None] + np.arange((ends - starts).max())
-    return np.where(found < ends[:, None], found, n)
+    entries = starts[:, None] + np.arange((ends - starts).max())
+    return np.where(entries < ends[:, None], entries, n)
 
 
 def unfold_windows(x: Node, sides: Places, fill: float) -> Node:

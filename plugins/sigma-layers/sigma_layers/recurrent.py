@@ -68,7 +68,9 @@ class Recurrent(Layer):
         """Return the parameters of each direction; raises SigmaNetworkError unless a sample is a sequence."""
         self._check(x, lengths)
         heads = DIRECTIONS[self.direction]
-        return {head + name: one for head in heads for name, one in self.cell_parameters(x.shape[1]).items()}
+        return {
+            head + name: parameter for head in heads for name, parameter in self.cell_parameters(x.shape[1]).items()
+        }
 
     def cell_parameters(self, features: int) -> dict[str, Parameter]:
         """Return the parameters of one direction."""
@@ -104,11 +106,11 @@ class Recurrent(Layer):
         carries = self.carried > 0 and context.training and not context.declares
         first = self._read_carried(context, x.shape[0]) if carries else self._initial_state(context, x)
         ways = [self._walk(context, head, steps, mask, first) for head in DIRECTIONS[self.direction]]
-        found = f.concat(*(outputs if self.sequence else state[0] for state, outputs in ways))
+        result = f.concat(*(outputs if self.sequence else state[0] for state, outputs in ways))
         if self.sequence:
-            found = f.swap_axes(f.where(mask[0], found, 0.0) if mask else found, 0, 1)
+            result = f.swap_axes(f.where(mask[0], result, 0.0) if mask else result, 0, 1)
         kept = self._carry_state(context, ways[0][0]) if carries else {}
-        return Outputs(found, kept, memory=dict(zip(self.states, ways[0][0], strict=True)))
+        return Outputs(result, kept, memory=dict(zip(self.states, ways[0][0], strict=True)))
 
     def _initial_state(self, context: Context, x: Node) -> list[Node]:
         """Return zeros, or the state after what came before in a sequence that is continued."""
@@ -128,8 +130,8 @@ class Recurrent(Layer):
                 f"Write carried = {batch}, or set the batch size."
             )
         kept, part = [context.state[name] for name in self.states], context.state["part"]
-        kept = [one / f.where(part > 0.0, part, 1.0) for one in kept]
-        return kept if self._has_all_rows(context, batch) else [f.take(one, _rows(context, batch)) for one in kept]
+        kept = [carry / f.where(part > 0.0, part, 1.0) for carry in kept]
+        return kept if self._has_all_rows(context, batch) else [f.take(carry, _rows(context, batch)) for carry in kept]
 
     def _carry_state(self, context: Context, last: Sequence[Node]) -> dict[str, Node]:
         """Return the state to be carried; in a shard of a batch, rows of other shards are 0.
@@ -200,5 +202,5 @@ def _rows(context: Context, batch: int) -> Node:
 
 def gate(default: str = "sigmoid") -> str | Function:
     """Return the field of the activation function of gates."""
-    found: str | Function = field(default=default, validator=activation, metadata=ACTIVATION, kw_only=True)
-    return found
+    attribute: str | Function = field(default=default, validator=activation, metadata=ACTIVATION, kw_only=True)
+    return attribute

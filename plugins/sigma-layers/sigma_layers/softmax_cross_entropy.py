@@ -79,9 +79,9 @@ class SoftmaxCrossEntropy(CostLayer):
 
     def _of_labels(self, output: Node, labels: Node, weights: Node | None) -> Node | Totals:
         counted = None if self.ignore_index is None else f.not_equal(labels, self.ignore_index)
-        known = labels if counted is None else f.where(counted, labels, 0)
-        losses, classes = f.softmax_cross_entropy(output, known), self._class_weights(output)
-        each = None if classes is None else f.take(classes, known)
+        targets = labels if counted is None else f.where(counted, labels, 0)
+        losses, classes = f.softmax_cross_entropy(output, targets), self._class_weights(output)
+        each = None if classes is None else f.take(classes, targets)
         weighted = losses if each is None else losses * each
         if self.label_smoothing:
             spread = f.log_softmax(output) if classes is None else f.log_softmax(output) * classes

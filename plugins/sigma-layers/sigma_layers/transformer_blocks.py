@@ -46,8 +46,8 @@ class TransformerBlock(Layer):
     def _add_part(self, context: Context, name: str, x: Node, part: Callable[[Node], Node]) -> Node:
         """Return the sum of x and what a part makes of it, normalised before the part or after the sum."""
         norm = LayerNorm(epsilon=self.epsilon)
-        found = part(context.run(f"{name}_norm", norm, x) if self.norm == "pre" else x)
-        total = x + self._drop_features(context, f"{name}_dropout", found)
+        branch = part(context.run(f"{name}_norm", norm, x) if self.norm == "pre" else x)
+        total = x + self._drop_features(context, f"{name}_dropout", branch)
         return total if self.norm == "pre" else context.run(f"{name}_norm", norm, total)
 
     def _drop_features(self, context: Context, name: str, x: Node) -> Node:

@@ -45,8 +45,8 @@ class TransformerDecoder(TransformerBlock):
     causal: bool = field(default=True, validator=flag, kw_only=True)
 
     def _named_inputs(self) -> dict[str, Architecture]:
-        known = {"mask": self.mask, "memory": self.memory, "memory_mask": self.memory_mask}
-        return {name: one for name, one in known.items() if one is not None}
+        inputs = {"mask": self.mask, "memory": self.memory, "memory_mask": self.memory_mask}
+        return {name: source for name, source in inputs.items() if source is not None}
 
     @property
     def branches(self) -> tuple[Architecture, ...]:
@@ -63,16 +63,16 @@ class TransformerDecoder(TransformerBlock):
     def _sort_inputs(self, others: Sequence[Node]) -> tuple[list[Node], Node, list[Node]]:
         """Return masks of the own sequence, the memory, and masks of it."""
         names = [*self._named_inputs()]
-        found = dict(zip(names, others, strict=False))
-        own, masks = ([found[name]] if name in found else [] for name in ("mask", "memory_mask"))
-        memory = found.get("memory")
+        inputs = dict(zip(names, others, strict=False))
+        own, masks = ([inputs[name]] if name in inputs else [] for name in ("mask", "memory_mask"))
+        memory = inputs.get("memory")
         for other in others[len(names) :]:
             if memory is None and len(other.shape) == 3:
                 memory = other
             else:
                 (own if memory is None else masks).append(other)
         if memory is None:
-            shapes = ", ".join(str(one.shape[1:]) for one in others)
+            shapes = ", ".join(str(array.shape[1:]) for array in others)
             raise SigmaNetworkError(
                 f"transformer_decoder({shapes}): there is no sequence to attend to. Give memory=, or link one; without "
                 "one, use transformer_encoder with causal=true."

@@ -64,7 +64,7 @@ class TransposedConvolution(Sliding):
         spans, steps, gaps, cuts, added = (
             values_per_side(self.called, shape, name, value) for name, value in given.items()
         )
-        reaches = [reach(*one) for one in zip(spans, gaps, strict=True)]
+        reaches = [reach(*axis) for axis in zip(spans, gaps, strict=True)]
         pairs = tuple((cut, cut) for cut in cuts)
         if same and not any(added):
             surplus = [covered - step for covered, step in zip(reaches, steps, strict=True)]
@@ -75,8 +75,8 @@ class TransposedConvolution(Sliding):
                 f'{self.called}({shape}): output_padding {self.output_padding!r} and padding "same" contradict each '
                 "other: n becomes n * stride. Leave one of them out."
             )
-        for one in zip(shape[1:], steps, reaches, pairs, added, strict=True):
-            self._check_side(shape, *one)
+        for axis in zip(shape[1:], steps, reaches, pairs, added, strict=True):
+            self._check_side(shape, *axis)
         self.divisible(shape, self.filters, self.groups)
         return {"window": spans, "stride": steps, "padding": pairs, "dilation": gaps, "output_padding": added}
 

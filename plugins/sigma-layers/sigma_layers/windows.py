@@ -53,12 +53,12 @@ def window(
     sides = shape[1:]
     given = {"size": size, "stride": stride, "dilation": dilation, "padding": 0 if around == "same" else around}
     spans, steps, gaps, pads = (values_per_side(where, shape, name, value) for name, value in given.items())
-    reaches = [reach(*one) for one in zip(spans, gaps, strict=True)]
+    reaches = [reach(*axis) for axis in zip(spans, gaps, strict=True)]
     pairs = tuple((side, side) for side in pads)
     if around == "same":
-        pairs = tuple(_same_padding(*one) for one in zip(sides, reaches, steps, strict=True))
+        pairs = tuple(_same_padding(*axis) for axis in zip(sides, reaches, steps, strict=True))
     elif ceil_mode:
-        pairs = tuple(_extend_padding(*one) for one in zip(sides, reaches, steps, pairs, strict=True))
+        pairs = tuple(_extend_padding(*axis) for axis in zip(sides, reaches, steps, pairs, strict=True))
     for n, covered, pair in zip(sides, reaches, pairs, strict=True):
         if covered > n + sum(pair):
             raise SigmaNetworkError(

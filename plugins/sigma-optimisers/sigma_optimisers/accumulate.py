@@ -75,7 +75,7 @@ def _add_terms(held: Node, new: Sequence[Node], shape: Shape) -> list[Node]:
     if held.shape == shape:
         return [held + new[0]]
     old = [f.squeeze(f.narrow(held, 0, i, i + 1), 0) for i in range(held.shape[0])]
-    return [one + other for one, other in zip(old, new, strict=False)]
+    return [term + other for term, other in zip(old, new, strict=False)]
 
 
 def _like(held: Node, sums: Sequence[Node]) -> Node:

@@ -30,4 +30,4 @@ class ClipNorm(Transform):
             limit_norm({address: gradient}, limit)
             for address, gradient in self.select_gradients(gradients, objective).items()
         ]
-        return {**gradients, **{address: gradient for one in clipped for address, gradient in one.items()}}
+        return {**gradients, **{address: gradient for group in clipped for address, gradient in group.items()}}

@@ -77,8 +77,8 @@ class CMAES(Optimiser):
         drawn = {a: f.reshape(z, (members, -1)) for a, z in normals(objective, members).items()}
         slots = {(a, name): objective.slot(a, name) for a in here for name in ("scale", "path", "matrix")}
         moves = {a: self._moves(objective, a, z, slots) for a, z in drawn.items()}
-        found = losses(objective, {a: here[a] + f.reshape(x, (members, *here[a].shape)) for a, x in moves.items()})
-        chosen = f.take(constant(rates.weights, found.dtype), ranks(found))
+        scores = losses(objective, {a: here[a] + f.reshape(x, (members, *here[a].shape)) for a, x in moves.items()})
+        chosen = f.take(constant(rates.weights, scores.dtype), ranks(scores))
         paths = {a: _path(slots[a, "path"], chosen @ z, rates) for a, z in drawn.items()}
         length = f.sqrt(sum((f.sum(path * path) for path in paths.values()), start=0.0))
         growth = rates.path / rates.damping * (length / rates.length - 1.0)
@@ -115,11 +115,11 @@ def _rates(total: int, members: int) -> Rates:
 
 def _shares(count: int, mass: float, diagonal: bool) -> tuple[float, float]:
     """Return the rates of the path and of the population in a matrix."""
-    one = 2.0 / ((count + 1.3) ** 2 + mass)
-    rest = min(1.0 - one, 2.0 * (mass - 2.0 + 1.0 / mass) / ((count + 2.0) ** 2 + mass))
+    share = 2.0 / ((count + 1.3) ** 2 + mass)
+    rest = min(1.0 - share, 2.0 * (mass - 2.0 + 1.0 / mass) / ((count + 2.0) ** 2 + mass))
     faster = (count + 2.0) / 3.0 if diagonal else 1.0
-    one = min(1.0, one * faster)
-    return one, min(1.0 - one, rest * faster)
+    share = min(1.0, share * faster)
+    return share, min(1.0 - share, rest * faster)
 
 
 def _path(path: Node, mean: Node, rates: Rates) -> Node:
@@ -129,12 +129,12 @@ def _path(path: Node, mean: Node, rates: Rates) -> Node:
 def _matrix(held: Node, path: Node, drawn: Node, weights: Node, rates: Rates) -> Node:
     """Return the matrix minus the identity after a generation, of a full or of a diagonal matrix."""
     (count,), full = path.shape, len(held.shape) == 2
-    one, rest = _shares(count, rates.mass, not full)
+    share, rest = _shares(count, rates.mass, not full)
     weighted = f.expand(weights, 1) * drawn
     if not full:
-        change = 0.5 * one * (path * path - 1.0) + 0.5 * rest * (f.sum(weighted * drawn, axis=0) - 1.0)
+        change = 0.5 * share * (path * path - 1.0) + 0.5 * rest * (f.sum(weighted * drawn, axis=0) - 1.0)
         return held + change + held * change
     identity = np.eye(count)
     outer = f.expand(path, 1) * f.expand(path, 0)
-    change = 0.5 * one * (outer - identity) + 0.5 * rest * (f.swap_axes(weighted, 0, 1) @ drawn - identity)
+    change = 0.5 * share * (outer - identity) + 0.5 * rest * (f.swap_axes(weighted, 0, 1) @ drawn - identity)
     return held + change + held @ change

@@ -14,12 +14,12 @@ def find_flags(run: CommandedRun, command: str, pattern: str) -> list[str]:
     """Return the addresses that freeze the parameters that a pattern matches; raise SigmaAddressError if none does."""
     parameters = [name.removeprefix(HEAD) for name in run.addresses(pattern) if name.startswith(HEAD)]
     endings = tuple(f".{name}.frozen" for name in parameters)
-    found = [flag for flags in FLAGS for flag in run.addresses(flags) if endings and flag.endswith(endings)]
-    if not found:
+    matches = [flag for flags in FLAGS for flag in run.addresses(flags) if endings and flag.endswith(endings)]
+    if not matches:
         raise SigmaAddressError(
             f"{run.name}: {command}: {pattern} matches no parameter that is trained. Write such as {HEAD}1-dense.*."
         )
-    return found
+    return matches
 
 
 @frozen

@@ -65,13 +65,13 @@ class LBFGS(Optimiser):
 
         def evaluate(at: Node) -> tuple[Node, Sequence[Node], Node]:
             there = {address: here[address] + at * scaled[address] for address in names}
-            found = objective.gradients(there)
-            return objective.loss(there), [found[address] for address in names], _dot(found, scaled)
+            gradients = objective.gradients(there)
+            return objective.loss(there), [gradients[address] for address in names], _dot(gradients, scaled)
 
         start = Point(loss * 0.0, loss, descent)
         old = [slopes[address] for address in names]
-        found, after = strong_wolfe(evaluate, start, old, first, _largest(scaled), self.evaluations)
-        step = {a: f.where(moving, found * scaled[a], 0.0) for a in names}
+        length, after = strong_wolfe(evaluate, start, old, first, _largest(scaled), self.evaluations)
+        step = {a: f.where(moving, length * scaled[a], 0.0) for a in names}
         change = {a: new - slopes[a] for a, new in zip(names, after, strict=True)}
         return Update({a: here[a] + step[a] for a in names}, pairs.and_one(step, change))
 
@@ -98,20 +98,20 @@ class _Pairs:
     def direction(self, slopes: Nodes) -> dict[str, Node]:
         """Return the negative product of the estimated inverse Hessian and the gradients."""
         count = next(iter(self.steps.values())).shape[0]
-        weights, shares, found = {}, {}, {address: -slope for address, slope in slopes.items()}
+        weights, shares, direction = {}, {}, {address: -slope for address, slope in slopes.items()}
         for number in reversed(range(count)):
             step, change = self._read_pair(number)
             weights[number] = _inverse(_dot(step, change))
-            shares[number] = weights[number] * _dot(step, found)
-            found = {a: x - shares[number] * change[a] for a, x in found.items()}
+            shares[number] = weights[number] * _dot(step, direction)
+            direction = {a: x - shares[number] * change[a] for a, x in direction.items()}
         step, change = self._read_pair(count - 1)
         scale = f.where(self.has_pairs, _dot(step, change) * _inverse(_dot(change, change)), 1.0)
-        found = {a: x * scale for a, x in found.items()}
+        direction = {a: x * scale for a, x in direction.items()}
         for number in range(count):
             step, change = self._read_pair(number)
-            share = shares[number] - weights[number] * _dot(change, found)
-            found = {a: x + share * step[a] for a, x in found.items()}
-        return found
+            share = shares[number] - weights[number] * _dot(change, direction)
+            direction = {a: x + share * step[a] for a, x in direction.items()}
+        return direction
 
     def and_one(self, step: Nodes, change: Nodes) -> dict[tuple[str, str], Node]:
         """Return the slots with one more pair in place of the oldest, if it is curved."""

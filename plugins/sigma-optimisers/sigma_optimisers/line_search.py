@@ -117,8 +117,8 @@ def _extrapolate_trial(before: Point, new: Point) -> Node:
 
 def _interpolate_trial(state: Search) -> tuple[Node, Node]:
     """Return the next trial in the bracket, and whether it is near an end for the first time."""
-    one, other = state.low.at, state.high.at
-    low, high = f.minimum(one, other), f.maximum(one, other)
+    start, other = state.low.at, state.high.at
+    low, high = f.minimum(start, other), f.maximum(start, other)
     trial, margin = _cubic(state.low, state.high, low, high), 0.1 * (high - low)
     near = f.less(f.minimum(high - trial, trial - low), margin)
     ends = f.logical_or(f.greater_equal(trial, high), f.less_equal(trial, low))

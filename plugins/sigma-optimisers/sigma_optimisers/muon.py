@@ -69,9 +69,9 @@ class Muon(AdamW):
         velocity = momentum * slots["velocity"] + (1.0 - momentum) * gradient
         ahead = momentum * velocity + (1.0 - momentum) * gradient if self.nesterov else velocity
         matrix = f.flatten(ahead)
-        found = f.reshape(orthogonal(matrix, self.steps), parameter.shape)
+        direction = f.reshape(orthogonal(matrix, self.steps), parameter.shape)
         kept = parameter * (1.0 - rate * hyper["weight_decay"])
-        return kept - rate * self._size(parameter.shape, matrix.shape) * found, {"velocity": velocity}
+        return kept - rate * self._size(parameter.shape, matrix.shape) * direction, {"velocity": velocity}
 
     def _size(self, shape: Shape, matrix: Shape) -> float:
         outputs, inputs = matrix[::-1] if len(shape) == 2 else matrix

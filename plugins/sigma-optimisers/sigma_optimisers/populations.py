@@ -29,8 +29,8 @@ def losses(objective: Objective, members: Nodes) -> Node:
     def body(*values: Node) -> tuple[list[Node], list[Node]]:
         return [], [objective.loss(dict(zip(names, values, strict=True)))]
 
-    _, (found,) = f.scan(body, [], [members[address] for address in names])
-    return f.where(f.is_finite(found), found, np.inf)
+    _, (scores,) = f.scan(body, [], [members[address] for address in names])
+    return f.where(f.is_finite(scores), scores, np.inf)
 
 
 def ranks(values: Node) -> Node:

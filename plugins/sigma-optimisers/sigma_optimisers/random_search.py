@@ -34,9 +34,9 @@ class RandomSearch(Optimiser):
         here = objective.parameters
         drawn = normals(objective, self.population)
         members = {a: here[a] + z * objective.setting(a, "deviation") for a, z in drawn.items()}
-        found = losses(objective, members)
-        better = f.less(f.min(found), objective.loss())
-        return Update({a: f.where(better, _member(members[a], f.argmax(-found)), here[a]) for a in here})
+        scores = losses(objective, members)
+        better = f.less(f.min(scores), objective.loss())
+        return Update({a: f.where(better, _member(members[a], f.argmax(-scores)), here[a]) for a in here})
 
 
 def _member(members: Node, number: Node) -> Node:

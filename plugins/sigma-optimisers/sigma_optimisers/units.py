@@ -16,8 +16,8 @@ def other_axes(who: str, shape: Shape, axis: int) -> tuple[int, ...]:
     if rank < 2:
         return tuple(range(rank))
     if not has(shape, axis):
-        known = f"Set axis to one from {-rank} to {rank - 1}, or narrow `match`"
-        raise SigmaNetworkError(f"{who}({shape}): has no axis {axis}. {known}.")
+        advice = f"Set axis to one from {-rank} to {rank - 1}, or narrow `match`"
+        raise SigmaNetworkError(f"{who}({shape}): has no axis {axis}. {advice}.")
     return tuple(i for i in range(rank) if i != axis % rank)
 
 

@@ -70,8 +70,8 @@ class CudaDevice:
     @property
     def name(self) -> str:
         """Return what the GPU is called."""
-        found: bytes = self.cupy.cuda.runtime.getDeviceProperties(self.number)["name"]
-        return found.decode()
+        name: bytes = self.cupy.cuda.runtime.getDeviceProperties(self.number)["name"]
+        return name.decode()
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -130,11 +130,11 @@ class CudaDevice:
 
     def product(self, product: StridedProduct) -> Call:
         """Multiply with cuBLAS."""
-        calls = [self._gemm(one, product) for one in gemms(product)]
+        calls = [self._gemm(gemm, product) for gemm in gemms(product)]
 
         def call(addresses: Sequence[int]) -> None:
-            for one in calls:
-                one(addresses)
+            for call in calls:
+                call(addresses)
 
         return call
 
@@ -142,18 +142,18 @@ class CudaDevice:
         runtime, cublas = self.cupy.cuda.runtime, import_module("cupy_backends.cuda.libs.cublas")
         double = product.dtype == "float64"
         types = {"float32": "R_32F", "float64": "R_64F", "float16": "R_16F", "bfloat16": "R_16BF"}
-        given, made = (getattr(runtime, f"CUDA_{types[x]}") for x in (product.narrow or product.dtype, product.dtype))
+        given, result = (getattr(runtime, f"CUDA_{types[x]}") for x in (product.narrow or product.dtype, product.dtype))
         fast = self.tf32 and product.dtype == "float32" and not product.narrow
         how = getattr(cublas, f"CUBLAS_COMPUTE_{'64F' if double else '32F_FAST_TF32' if fast else '32F'}")
-        one, zero = (np.array(x, product.dtype) for x in (1, 0))
+        unit, zero = (np.array(x, product.dtype) for x in (1, 0))
         (a, b, c), (lda, ldb, ldc), (over_a, over_b, over_c) = gemm.offsets, gemm.distances, gemm.strides
 
         def call(addresses: Sequence[int]) -> None:
             x, y, out = addresses
             cublas.gemmStridedBatchedEx(
-                self.cupy.cuda.device.get_cublas_handle(), *map(int, gemm.transposed), *gemm.sides, one.ctypes.data,
+                self.cupy.cuda.device.get_cublas_handle(), *map(int, gemm.transposed), *gemm.sides, unit.ctypes.data,
                 y + a, given, lda, over_a, x + b, given, ldb, over_b, zero.ctypes.data,
-                out + c, made, ldc, over_c, gemm.count, how, cublas.CUBLAS_GEMM_DEFAULT,
+                out + c, result, ldc, over_c, gemm.count, how, cublas.CUBLAS_GEMM_DEFAULT,
             )  # fmt: skip
 
         return call

@@ -33,9 +33,9 @@ def gemms(product: StridedProduct) -> Iterator[Gemm]:
     assert y is not None
     rows, columns, length = product.shape[-2], product.shape[-1], product.x.shape[-1]
     (count, over_x, over_y, over), batches = product.batches()
-    given, made = BYTES[product.narrow or product.dtype], BYTES[product.dtype]
+    given, result = BYTES[product.narrow or product.dtype], BYTES[product.dtype]
     for at_x, at_y, at in batches if prod(product.shape) else ():
         yield Gemm(
             (y[0], x[0]), (columns, rows, length), (y[1], x[1], columns), (over_y, over_x, over), count,
-            (at_y * given, at_x * given, at * made),
+            (at_y * given, at_x * given, at * result),
         )  # fmt: skip

@@ -92,7 +92,9 @@ class HostDevice:
         """Multiply with NumPy."""
 
         def call(addresses: Sequence[int]) -> None:
-            x, y = (self._read(a, one, product) for a, one in zip(addresses, (product.x, product.y), strict=False))
+            x, y = (
+                self._read(a, operand, product) for a, operand in zip(addresses, (product.x, product.y), strict=False)
+            )
             with np.errstate(all="ignore"):
                 np.matmul(x, y, out=self.array(addresses[2], product.shape, product.dtype))
 
@@ -148,9 +150,9 @@ def _library(text: str) -> ctypes.CDLL:
     path = _folder() / f"{hashlib.sha256(whole.encode()).hexdigest()[:16]}.cpp"
     path.write_text(whole)
     library = path.with_suffix(".so")
-    made = subprocess.run(
+    process = subprocess.run(
         [compiler, *FLAGS, str(path), "-o", str(library)], capture_output=True, text=True, check=False
     )
-    if made.returncode:
-        raise SigmaConfigError(f"backend 'cupy': the kernels in {path} do not compile: {made.stderr[:2000]}")
+    if process.returncode:
+        raise SigmaConfigError(f"backend 'cupy': the kernels in {path} do not compile: {process.stderr[:2000]}")
     return ctypes.CDLL(str(library))

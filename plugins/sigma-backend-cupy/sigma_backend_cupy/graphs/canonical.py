@@ -61,12 +61,14 @@ def _simpler(node: Node, inputs: tuple[Node, ...]) -> Node:
 
 def _in_memory(node: Node, inputs: tuple[Node, ...]) -> Node:
     """Copy operands that a kernel of its own cannot compute while it reads them."""
-    made = with_inputs(node, inputs)
+    image = with_inputs(node, inputs)
     if node.op == "matmul":
-        made = with_inputs(node, tuple(_copy(x) if _base(x).op in (*MOVES, *LEAVES) else x for x in inputs))
-        return made if product(made) else with_inputs(node, tuple(x if _is_in_memory(x) else _copy(x) for x in inputs))
+        image = with_inputs(node, tuple(_copy(x) if _base(x).op in (*MOVES, *LEAVES) else x for x in inputs))
+        return (
+            image if product(image) else with_inputs(node, tuple(x if _is_in_memory(x) else _copy(x) for x in inputs))
+        )
     if node.op in LOOPS and node.op not in (*PULLED, "take"):
-        return made
+        return image
     which = {"take": (0,), "scatter_add": (1, 2)}.get(node.op, range(len(inputs)))
     held = [_copy(x) if i in which and not _is_in_memory(x) else x for i, x in enumerate(inputs)]
     return with_inputs(node, tuple(held))
@@ -144,8 +146,8 @@ def _product(node: Node) -> Node:
     if len(x.shape) > 2 and math.prod(y.shape[:-2]) == 1:  # a single product, of all rows
         rows = ops.reshape(x, shape=(math.prod(x.shape[:-1]), x.shape[-1]))
         flat = ops.reshape(y, shape=y.shape[-2:]) if len(y.shape) > 2 else y
-        made = _product(Node("matmul", (rows, flat), {}, (rows.shape[0], y.shape[-1]), node.dtype))
-        return ops.reshape(made, shape=node.shape)
+        flat_product = _product(Node("matmul", (rows, flat), {}, (rows.shape[0], y.shape[-1]), node.dtype))
+        return ops.reshape(flat_product, shape=node.shape)
     return node if node.dtype.startswith("float") else evolve(node, op="tiled_matmul")
 
 

@@ -64,15 +64,15 @@ class KernelFrame:
 
 def form(shape: Sequence[int], axes: Iterable[int]) -> Form:
     """Return sides and whether they are reduced; neighbours alike are one."""
-    found: list[tuple[int, bool]] = []
+    runs: list[tuple[int, bool]] = []
     axes = set(axes)
     for axis, side in enumerate(shape):
         reduced = axis in axes
-        if side != 1 and found and found[-1][1] is reduced:
-            found[-1] = (found[-1][0] * side, reduced)
+        if side != 1 and runs and runs[-1][1] is reduced:
+            runs[-1] = (runs[-1][0] * side, reduced)
         elif side != 1:
-            found.append((side, reduced))
-    return tuple(found)
+            runs.append((side, reduced))
+    return tuple(runs)
 
 
 @define(eq=False)
@@ -124,15 +124,15 @@ class Loop:
 
 def _operands(node: Node, point: str, points: Points) -> Iterator[tuple[Node, str]]:
     """Yield what a node reads that is computed elsewhere, or in the same kernel, with the points."""
-    found: list[tuple[Node, str]] = []
+    sources: list[tuple[Node, str]] = []
 
     def value(indices: Node, at: str) -> str:
-        found.extend(walk_sources(indices, at, points))
-        return points.name(f"?{len(found)} {id(indices)} {at}", at)
+        sources.extend(walk_sources(indices, at, points))
+        return points.name(f"?{len(sources)} {id(indices)} {at}", at)
 
     for read in reads(node, point, points, value):
-        found.extend(walk_sources(read.operand, read.point, points))
-    yield from found
+        sources.extend(walk_sources(read.operand, read.point, points))
+    yield from sources
 
 
 def walk_sources(node: Node, point: str, points: Points) -> Iterator[tuple[Node, str]]:
@@ -145,7 +145,7 @@ def walk_sources(node: Node, point: str, points: Points) -> Iterator[tuple[Node,
 
 def group_kernels(graph: Graph) -> list[Loop | Node]:
     """Return the kernels of a graph in order: loops, and nodes with kernels of their own."""
-    made: list[Loop | Node] = []
+    kernels: list[Loop | Node] = []
     order: dict[Node, int] = {}
     for node in _updates_last(graph):
         if node.op in INLINE or node.op in GIVEN:
@@ -153,11 +153,11 @@ def group_kernels(graph: Graph) -> list[Loop | Node]:
         if node.op == "part":
             order[node] = order[node.inputs[0]]
         elif node.op not in LOOPS:
-            order[node] = len(made)
-            made.append(node)
+            order[node] = len(kernels)
+            kernels.append(node)
         elif math.prod(node.shape):
-            order[node] = _join(node, made, order)
-    return made
+            order[node] = _join(node, kernels, order)
+    return kernels
 
 
 def _updates_last(graph: Graph) -> list[Node]:
@@ -180,8 +180,8 @@ def _join(node: Node, made: list[Loop | Node], order: dict[Node, int]) -> int:
     recent = range(len(made) - 1, max(last, len(made) - NEAR), -1)
     for number in chain(range(last, min(last + 1, len(made))), recent):
         loop = made[number]
-        if isinstance(loop, Loop) and (found := loop.place(node)) and not loop.full(found[2]):
-            loop.add(node, *found)
+        if isinstance(loop, Loop) and (position := loop.place(node)) and not loop.full(position[2]):
+            loop.add(node, *position)
             return number
     alone.add(node, *place)
     made.append(alone)

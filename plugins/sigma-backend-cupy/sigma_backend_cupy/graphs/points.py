@@ -49,35 +49,35 @@ class Points:
     def parts(self, point: str, shape: Sequence[int]) -> Parts:
         """Return the index along each side."""
         sides = tuple(side for side in shape if side != 1)
-        found = iter(self._find_parts(point, sides))
-        return tuple("0" if side == 1 else next(found) for side in shape)
+        coordinates = iter(self._find_parts(point, sides))
+        return tuple("0" if side == 1 else next(coordinates) for side in shape)
 
     def _find_parts(self, point: str, sides: Sides) -> Parts:
         if len(sides) < 2 or point == "0":
             return (point,) if len(sides) == 1 else ("0",) * len(sides)
         if (point, sides) not in self._parts:
-            known = self._split[point][1] if point in self._split else ()  # perhaps of a part of the array
-            groups = _groups(known, sides) if math.prod(known) == math.prod(sides) else []
-            found = self._split_known(point, groups) if len(groups) > 1 else self._divide_point(point, sides)
-            self._parts[point, sides] = found
-            self._joined.setdefault((found, sides), point)
+            shape = self._split[point][1] if point in self._split else ()  # perhaps of a part of the array
+            groups = _groups(shape, sides) if math.prod(shape) == math.prod(sides) else []
+            parts = self._split_known(point, groups) if len(groups) > 1 else self._divide_point(point, sides)
+            self._parts[point, sides] = parts
+            self._joined.setdefault((parts, sides), point)
         return self._parts[point, sides]
 
     def _split_known(self, point: str, groups: Sequence[tuple[Sides, Sides]]) -> Parts:
         """Split a point whose indices are known, side by side where they agree."""
-        known, found, at = self._split[point][0], list[str](), 0
+        shape, parts, at = self._split[point][0], list[str](), 0
         for have, want in groups:
-            found += self._find_parts(self.point(known[at : at + len(have)], have), want)
+            parts += self._find_parts(self.point(shape[at : at + len(have)], have), want)
             at += len(have)
-        return tuple(found)
+        return tuple(parts)
 
     def _divide_point(self, point: str, sides: Sides) -> Parts:
-        found, stride = list[str](), math.prod(sides)
+        parts, stride = list[str](), math.prod(sides)
         for at, side in enumerate(sides):
             stride //= side
             quotient = f"{point} / {stride}" if stride > 1 else point
-            found.append(self.name(f"{quotient} % {side}" if at else quotient, point))
-        return tuple(found)
+            parts.append(self.name(f"{quotient} % {side}" if at else quotient, point))
+        return tuple(parts)
 
     def point(self, parts: Sequence[str], shape: Sequence[int]) -> str:
         """Return the point of indices."""
@@ -102,7 +102,7 @@ def _real(parts: Sequence[str], shape: Sequence[int]) -> tuple[Parts, Sides]:
 
 def _groups(have: Sides, want: Sides) -> list[tuple[Sides, Sides]]:
     """Cut two factorings of a number into the shortest runs of equal products."""
-    found: list[tuple[Sides, Sides]] = []
+    groups: list[tuple[Sides, Sides]] = []
     i = j = 0
     while i < len(have) or j < len(want):
         a, b, start = 1, 1, (i, j)
@@ -111,5 +111,5 @@ def _groups(have: Sides, want: Sides) -> list[tuple[Sides, Sides]]:
                 a, i = a * have[i], i + 1
             else:
                 b, j = b * want[j], j + 1
-        found.append((have[start[0] : i], want[start[1] : j]))
-    return found
+        groups.append((have[start[0] : i], want[start[1] : j]))
+    return groups

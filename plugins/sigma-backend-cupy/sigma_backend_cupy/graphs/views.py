@@ -35,10 +35,10 @@ class StridedView:
 
 def view(node: Node) -> tuple[Node, StridedView] | None:
     """Return the array that a node is a view of, and how it is read; None if its elements must be copied."""
-    found = _find_layout(node)
-    if found is None:
+    layout = _find_layout(node)
+    if layout is None:
         return None
-    base, sample = found
+    base, sample = layout
     return base, StridedView(sample.shape, sample.strides)
 
 
@@ -103,5 +103,5 @@ def product(node: Node) -> tuple[tuple[Node, Node], StridedProduct] | None:
     if x is None or y is None or x[1].matrix is None or y[1].matrix is None:
         return None
     kinds = node.inputs[0].dtype
-    found = StridedProduct(x[1], y[1], node.shape, node.dtype, "" if kinds == node.dtype else kinds)
-    return ((x[0], y[0]), found) if len(found.batches()[1]) <= ROUNDS else None
+    strided_product = StridedProduct(x[1], y[1], node.shape, node.dtype, "" if kinds == node.dtype else kinds)
+    return ((x[0], y[0]), strided_product) if len(strided_product.batches()[1]) <= ROUNDS else None

@@ -72,9 +72,9 @@ class CompiledFunction:
                 _set(memory, ArrayPlace("input", i), array, node)
             memory.reset()
             run()
-            found = [_got(memory, ArrayPlace("output", i), node) for i, node in enumerate(self.unit.outputs)]
+            outputs = [_got(memory, ArrayPlace("output", i), node) for i, node in enumerate(self.unit.outputs)]
             memory.check()
-            return found
+            return outputs
 
 
 def function(graph: Graph, device: Device) -> CompiledFunction:
@@ -92,9 +92,9 @@ def _set(memory: BoundMemory, place: ArrayPlace, array: Any, node: Node) -> None
 
 def _got(memory: BoundMemory, place: ArrayPlace, node: Node) -> Any:
     """Return a copy of a result."""
-    found = memory.device.empty(node.shape, node.dtype)
-    memory.device.copy(memory.device.address(found), memory.address(place), size(node))
-    return found
+    array = memory.device.empty(node.shape, node.dtype)
+    memory.device.copy(memory.device.address(array), memory.address(place), size(node))
+    return array
 
 
 # -- bursts ------------------------------------------------------------------------------------------------------------
@@ -179,32 +179,34 @@ class _Steps(CompiledFunction):
 def _launches_before(step: Step, unit: LaunchList) -> list[Launch]:
     """Return the launches that read a minibatch and the live values."""
     table, first = ArrayPlace("input", len(unit.inputs)), len(step.state)
-    made = []
+    launches = []
     for k in range(len(step.data)):
         if size(unit.inputs[first + k]):
-            made.append(Launch(bursts.gather(unit.inputs[first + k], 1 + k), (table, ArrayPlace("input", first + k))))
+            launches.append(
+                Launch(bursts.gather(unit.inputs[first + k], 1 + k), (table, ArrayPlace("input", first + k)))
+            )
     last = first + len(step.data)
     if step.steer:
         places = [ArrayPlace("input", last + k) for k in range(len(step.steer))]
-        made.append(Launch(bursts.live(unit.inputs[last:], 1 + len(step.data)), (table, *places)))
-    return made
+        launches.append(Launch(bursts.live(unit.inputs[last:], 1 + len(step.data)), (table, *places)))
+    return launches
 
 
 def _launches_after(step: Step, unit: LaunchList) -> list[Launch]:
     """Return the launches that keep the state, write the records and end the iteration."""
-    table, made = ArrayPlace("input", len(unit.inputs)), []
+    table, launches = ArrayPlace("input", len(unit.inputs)), []
     moved = [(o, i) for o, i in step.donations.items() if o not in unit.in_place and size(unit.outputs[o])]
     for some in (moved[k : k + AT_ONCE] for k in range(0, len(moved), AT_ONCE)):
         places = [*(ArrayPlace("output", o) for o, _ in some), *(ArrayPlace("input", i) for _, i in some)]
-        made.append(Launch(bursts.keep(*(unit.outputs[o] for o, _ in some)), tuple(places)))
+        launches.append(Launch(bursts.keep(*(unit.outputs[o] for o, _ in some)), tuple(places)))
     first, entry = len(step.writes), 1 + len(step.data) + len(step.steer)
     short, checked, read = [], [], []
     for k, name in enumerate(step.ring):
         node, place = unit.outputs[first + k], ArrayPlace("output", first + k)
         if size(node) > 8 * bursts.AT_ONCE:
-            made.append(Launch(bursts.record(node, entry + k), (table, place)))
+            launches.append(Launch(bursts.record(node, entry + k), (table, place)))
         else:
             short.append((node, entry + k))
         checked += [node] if name == "loss" else []
         read += [place] if name == "loss" or size(node) <= 8 * bursts.AT_ONCE else []
-    return [*made, Launch(bursts.advance(short, checked), (table, *read))]
+    return [*launches, Launch(bursts.advance(short, checked), (table, *read))]

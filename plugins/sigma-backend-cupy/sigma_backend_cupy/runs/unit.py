@@ -64,8 +64,8 @@ class _Compiler:
         for number, group in enumerate(self.groups):
             members = group.members if isinstance(group, Loop) else {group: ""}
             self.order |= dict.fromkeys(members, number)
-            found = [x for row in group.reads.values() for x, _ in row] if isinstance(group, Loop) else _bases(group)
-            for x in found:
+            sources = [x for row in group.reads.values() for x, _ in row] if isinstance(group, Loop) else _bases(group)
+            for x in sources:
                 if x not in members:
                     self.read.setdefault(x.inputs[0] if x.op == "part" else x, []).append(number)
         self.order |= {x: self.order[x.inputs[0]] for x in self.graph if x.op == "part"}
@@ -81,7 +81,7 @@ class _Compiler:
 
     def _in_place(self, kernels: Mapping[int, Any]) -> dict[int, int]:
         """Return the outputs that are computed when nothing else reads the input that they replace."""
-        found: dict[int, int] = {}
+        positions: dict[int, int] = {}
         for out, position in self.donate.items():
             node, given = self.graph.outputs[out], self.graph.inputs[position]
             order = self.order.get(node, -1)
@@ -89,8 +89,8 @@ class _Compiler:
             last = max(self.read.get(given, [-1]))
             alone = last < order or (last == order and isinstance(kernel, Kernel) and given in kernel.own)
             if isinstance(kernel, Kernel) and alone and (node.shape, node.dtype) == (given.shape, given.dtype):
-                found[out] = position
-        return found
+                positions[out] = position
+        return positions
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _settle(self) -> None:
@@ -147,7 +147,7 @@ def _python(group: Loop | Node) -> bool:
 def _bases(node: Node) -> list[Node]:
     """Return the arrays in memory that a node reads."""
     if node.op == "matmul":
-        found = product(node)
-        assert found is not None
-        return [*found[0]]
+        match = product(node)
+        assert match is not None
+        return [*match[0]]
     return [*node.inputs]

@@ -72,8 +72,8 @@ class BoundMemory:
     def check(self) -> None:
         """Raise SigmaGraphError if an op read an index outside of its axis."""
         if self.unit.faults:
-            found = self.read(ArrayPlace("fault"), (len(self.unit.faults), 2), "int64")
-            for (op, side), (low, high) in zip(self.unit.faults, found, strict=True):
+            ranges = self.read(ArrayPlace("fault"), (len(self.unit.faults), 2), "int64")
+            for (op, side), (low, high) in zip(self.unit.faults, ranges, strict=True):
                 if low <= high:
                     check_indices(op, np.array([low, high]), side)
 

@@ -123,10 +123,10 @@ class ElementText:
             return self._variable(node, write_cast(part, "int32", node.dtype), points.level(part))
         if node.op in PULLED:
             return self._pull_element(node, point)
-        found = reads(node, point, points, lambda x, at: self._place(node, x, at))
-        names = [self.value(read.operand, read.point) for read in found]
+        operands = reads(node, point, points, lambda x, at: self._place(node, x, at))
+        names = [self.value(read.operand, read.point) for read in operands]
         if node.op in ("pad", "concat"):
-            return self._select_element(node, found, names)
+            return self._select_element(node, operands, names)
         if node.op in SCALARS and node.op != "stop":
             extra = [point] if node.op == "random_bits" else []
             return self._variable(node, SCALARS[node.op](node, [*names, *extra]), points.level(*names, *extra))

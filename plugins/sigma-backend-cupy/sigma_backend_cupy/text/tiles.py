@@ -224,7 +224,7 @@ def _to_kernel(node: Node) -> Tiled:
 
 def _matrices(node: Node) -> Tiled:
     """Return the product of matrices of integers, whose leading sides are broadcast."""
-    x, y = (one.shape for one in node.inputs)
+    x, y = (operand.shape for operand in node.inputs)
     lead = node.shape[:-2]
     lines, at = split("g", lead, "a")
 

@@ -93,22 +93,22 @@ class _Place:
 
     def read(self, name: str) -> bytes:
         """Return a file's content; FileNotFoundError for a link, and for a file that others could have written."""
-        found = self._stat(name)
-        if not stat.S_ISREG(found.st_mode) or _foreign(found) or _open_to(found, 0o022):
+        status = self._stat(name)
+        if not stat.S_ISREG(status.st_mode) or _foreign(status) or _open_to(status, 0o022):
             raise FileNotFoundError(f"{self.path / name} is not a file of your own")
         with os.fdopen(self._open(name, os.O_RDONLY), "rb") as file:
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file, atomically for its readers."""
-        made = f"{name}.{secrets.token_hex(8)}.new"
+        temporary = f"{name}.{secrets.token_hex(8)}.new"
         try:
-            with os.fdopen(self._open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
+            with os.fdopen(self._open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
                 file.write(content)
             at = {"src_dir_fd": self.descriptor, "dst_dir_fd": self.descriptor}
-            os.replace(self._file_name(made), self._file_name(name), **at)
+            os.replace(self._file_name(temporary), self._file_name(name), **at)
         except OSError:
-            self.remove(made)
+            self.remove(temporary)
             raise
 
     def remove(self, name: str) -> None:
@@ -139,8 +139,8 @@ def _open_cache() -> Iterator[_Place]:
         return
     descriptor = os.open(path, _FOLDER)
     try:
-        found, named = os.fstat(descriptor), path.lstat()
-        if _foreign(found) or _open_to(found, 0o077) or (_foreign(named) and named.st_uid != 0):
+        status, named = os.fstat(descriptor), path.lstat()
+        if _foreign(status) or _open_to(status, 0o077) or (_foreign(named) and named.st_uid != 0):
             raise PermissionError(f"{path} is open to others; make it your own with mode 700")
         yield _Place(path, descriptor)
     finally:

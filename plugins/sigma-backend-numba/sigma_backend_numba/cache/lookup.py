@@ -78,9 +78,9 @@ def _compile_and_store(name: str, make: Callable[[], tuple[Needs, str]], kernels
     scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
     outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
     code, joined = compile_program(text, _names(text) | outside, scalars)
-    made = json.dumps([needs, sorted(kernels.keys() - joined)]).encode() + b"\n" + code
-    files.write(f"{name}.o", made)
-    return made
+    entry = json.dumps([needs, sorted(kernels.keys() - joined)]).encode() + b"\n" + code
+    files.write(f"{name}.o", entry)
+    return entry
 
 
 def _names(text: str) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def _pairs(b: Any, to: Value, x: Value, y: Value) -> None:
 def _halves(b: Any, to: Value, x: Value, y: Value) -> None:
     """Store 16 words: two neighbours of ``x`` in each of the first 8, of ``y`` in the others."""
     short = ir.VectorType(ir.IntType(16), SIDE)
-    halves = [b.trunc(b.lshr(_round_words(b, one), equal_words(16)), short) for one in (x, y)]
+    halves = [b.trunc(b.lshr(_round_words(b, operand), equal_words(16)), short) for operand in (x, y)]
     both = ir.Constant(ir.VectorType(WORD, 2 * SIDE), list(range(2 * SIDE)))
     put(b, to, b.shuffle_vector(*halves, both))
 

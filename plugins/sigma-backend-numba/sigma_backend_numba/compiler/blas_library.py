@@ -53,8 +53,8 @@ def _mkl() -> Blas | None:
 
 def _openblas() -> Blas:
     folder = Path(import_module("scipy_openblas32").get_lib_dir())
-    found = sorted(path for path in folder.iterdir() if path.name.startswith("libscipy_openblas"))
-    library = ctypes.CDLL(str(next(path for path in found if path.suffix in SUFFIXES)))
+    libraries = sorted(path for path in folder.iterdir() if path.name.startswith("libscipy_openblas"))
+    library = ctypes.CDLL(str(next(path for path in libraries if path.suffix in SUFFIXES)))
     library.scipy_openblas_set_num_threads(1)
     library.scipy_openblas_get_config.restype = ctypes.c_char_p
     version = library.scipy_openblas_get_config().decode().split()[1]

@@ -82,9 +82,9 @@ def _dots(rows: int) -> Callable[..., None]:
                 for k in range(VECTORS)
             ]
             for r, row in enumerate(sums):
-                one = b.bitcast(broadcast_word(b, b.load(offset_pointer(b, of_row, r))), _PAIRS)
+                factor = b.bitcast(broadcast_word(b, b.load(offset_pointer(b, of_row, r))), _PAIRS)
                 for place, other in zip(row, under, strict=True):
-                    operands = [b.load(place), one, b.bitcast(other, _PAIRS)]
+                    operands = [b.load(place), factor, b.bitcast(other, _PAIRS)]
                     b.store(call_intrinsic(b, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS_OF, operands), place)
         by = b.bitcast(broadcast_word(b, b.bitcast(scale.ir, WORD)), FLOATS_OF)
         for r, row in enumerate(sums):

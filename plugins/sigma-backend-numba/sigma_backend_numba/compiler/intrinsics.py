@@ -27,8 +27,8 @@ EXTERNAL = (
 
 def function(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
     """Declare an external function."""
-    found = b.module.globals.get(name)
-    return found or ir.Function(b.module, ir.FunctionType(result, operands), name)
+    declaration = b.module.globals.get(name)
+    return declaration or ir.Function(b.module, ir.FunctionType(result, operands), name)
 
 
 def external(b: Any, outside: Outside, operands: Sequence[Value]) -> Value | None:
@@ -132,8 +132,8 @@ def _broadcast(lanes: int = 0) -> Meaning:
         count = lanes or _lanes(x)
         kind = f"{x.kind}x{count}"
         empty, first = ir.Constant(TYPES[kind], ir.Undefined), ir.Constant(_HALF, 0)
-        one = b.insert_element(empty, x.ir, first)
-        return Value(kind, b.shuffle_vector(one, empty, ir.Constant(ir.VectorType(_HALF, count), [0] * count)))
+        vector = b.insert_element(empty, x.ir, first)
+        return Value(kind, b.shuffle_vector(vector, empty, ir.Constant(ir.VectorType(_HALF, count), [0] * count)))
 
     return meaning
 
@@ -175,11 +175,11 @@ def _transpose(lanes: int) -> Meaning:
         ]
         masks = [[half * lanes // 2 + k // 2 + k % 2 * lanes for k in range(lanes)] for half in (0, 1)]
         mixes = [ir.Constant(ir.VectorType(_HALF, lanes), mask) for mask in masks]
-        found = [row.ir for row in rows]
+        vectors = [row.ir for row in rows]
         for _ in range(lanes.bit_length() - 1):
-            pairs = zip(found[: lanes // 2], found[lanes // 2 :], strict=True)
-            found = [b.shuffle_vector(x, y, mix) for x, y in pairs for mix in mixes]
-        for k, x in enumerate(found):
+            pairs = zip(vectors[: lanes // 2], vectors[lanes // 2 :], strict=True)
+            vectors = [b.shuffle_vector(x, y, mix) for x, y in pairs for mix in mixes]
+        for k, x in enumerate(vectors):
             place = _move_pointer(b, to, typed_values.arithmetic(b, "*", number(k), apart))
             _put(b, place, Value(f"{start.kind[1:]}x{lanes}", x))
 

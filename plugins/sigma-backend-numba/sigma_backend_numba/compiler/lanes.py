@@ -16,9 +16,9 @@ WORDS_OF, FLOATS_OF, _MASK = (ir.VectorType(kind, SIDE) for kind in (WORD, TYPES
 
 def call_intrinsic(b: Any, name: str, result: Any, operands: Sequence[Any]) -> Any:
     """Call an intrinsic function of LLVM."""
-    found = b.module.globals.get(name)
+    declaration = b.module.globals.get(name)
     kind = ir.FunctionType(result, [x.type for x in operands])
-    return b.call(found or ir.Function(b.module, kind, name), operands)
+    return b.call(declaration or ir.Function(b.module, kind, name), operands)
 
 
 def equal_words(number: int) -> Any:
@@ -28,8 +28,8 @@ def equal_words(number: int) -> Any:
 
 def broadcast_word(b: Any, word: Any) -> Any:
     """Broadcast a word to a vector."""
-    one = b.insert_element(ir.Constant(WORDS_OF, ir.Undefined), word, ir.Constant(WORD, 0))
-    return b.shuffle_vector(one, ir.Constant(WORDS_OF, ir.Undefined), equal_words(0))
+    vector = b.insert_element(ir.Constant(WORDS_OF, ir.Undefined), word, ir.Constant(WORD, 0))
+    return b.shuffle_vector(vector, ir.Constant(WORDS_OF, ir.Undefined), equal_words(0))
 
 
 def put(b: Any, to: Value, words: Any) -> None:

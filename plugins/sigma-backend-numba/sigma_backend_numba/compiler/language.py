@@ -57,9 +57,9 @@ class Routine:
     @cached_property
     def tree(self) -> ast.FunctionDef:
         """Return the syntax tree of the routine."""
-        (found,) = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body
-        assert isinstance(found, ast.FunctionDef)
-        return found
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body
+        assert isinstance(definition, ast.FunctionDef)
+        return definition
 
 
 def driver(function: Callable[..., Any]) -> Routine:

@@ -49,12 +49,12 @@ def _register() -> None:
     """Register the external functions that programs call."""
     if platform.system() == "Windows":
         kernel = ctypes.WinDLL("kernel32")  # type: ignore[attr-defined]  # Windows only
-        found = {"sigma_yield": kernel.SwitchToThread, "sigma_nap": kernel.Sleep}
+        symbols = {"sigma_yield": kernel.SwitchToThread, "sigma_nap": kernel.Sleep}
     else:
         process = ctypes.CDLL(None)
-        found = {"sigma_yield": process.sched_yield, "sigma_nap": process.usleep}
-    found |= {"sigma_sgemm": blas().sgemm, "sigma_dgemm": blas().dgemm}
-    for name, function in (found | _functions()).items():
+        symbols = {"sigma_yield": process.sched_yield, "sigma_nap": process.usleep}
+    symbols |= {"sigma_sgemm": blas().sgemm, "sigma_dgemm": blas().dgemm}
+    for name, function in (symbols | _functions()).items():
         llvm().add_symbol(name, ctypes.cast(function, ctypes.c_void_p).value)
 
 
@@ -85,9 +85,9 @@ def compile_program(
     stays external.
     """
     with _lock:
-        made = _emit_code(_assembly(text, names), kernels)
+        code = _emit_code(_assembly(text, names), kernels)
         _trim()
-        return made
+        return code
 
 
 def _assembly(text: str, names: Mapping[str, Any]) -> str:
@@ -98,9 +98,9 @@ def _assembly(text: str, names: Mapping[str, Any]) -> str:
         translated, target = Module(names), _target(SPEED)
         translated.program(text)
         translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
-        made = str(translated.ir)
+        assembly = str(translated.ir)
         del translated
-    return made
+    return assembly
 
 
 @contextmanager

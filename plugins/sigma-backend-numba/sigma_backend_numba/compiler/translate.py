@@ -109,8 +109,8 @@ class Body:
         if not self.b.block.is_terminated:
             self.b.branch(self._end)
         self.b.position_at_end(self._end)
-        found = tuple(Value(place.kind, self.b.load(place.ir)) for place in self._results)
-        return (found[0] if self._alone else found) if found else None
+        results = tuple(Value(place.kind, self.b.load(place.ir)) for place in self._results)
+        return (results[0] if self._alone else results) if results else None
 
     def assign(self, name: str, value: Value) -> None:
         """Assign a value to a variable."""
@@ -157,8 +157,8 @@ class Body:
     def _store(self, target: ast.expr, value: Several) -> None:
         if isinstance(target, ast.Tuple):
             assert isinstance(value, tuple)
-            for one, part in zip(target.elts, value, strict=True):
-                self._store(one, part)
+            for element, part in zip(target.elts, value, strict=True):
+                self._store(element, part)
         elif isinstance(target, ast.Name):
             assert isinstance(value, Value)
             self.assign(target.id, value)
@@ -231,19 +231,19 @@ class Body:
     def _translate_return(self, node: ast.Return) -> None:
         value = None if node.value is None else self.value(node.value)
         self._alone = not isinstance(value, tuple)
-        found = value if isinstance(value, tuple) else () if value is None else (value,)
+        results = value if isinstance(value, tuple) else () if value is None else (value,)
         if not self._results:
-            self._results = [self._room(x.kind) for x in found]
-        for place, x in zip(self._results, found, strict=True):
+            self._results = [self._room(x.kind) for x in results]
+        for place, x in zip(self._results, results, strict=True):
             self.b.store(self._fitting("the result", x, place.kind), place.ir)
         self.b.branch(self._end)
 
     # -- expressions ---------------------------------------------------------------------------------------------------
     def single_value(self, node: ast.expr) -> Value:
         """Return the value of an expression, which must not be a tuple."""
-        found = self.value(node)
-        assert isinstance(found, Value), ast.dump(node)
-        return found
+        value = self.value(node)
+        assert isinstance(value, Value), ast.dump(node)
+        return value
 
     def value(self, node: ast.expr) -> Several:
         """Return the value of an expression."""
@@ -275,10 +275,10 @@ class Body:
                 return typed_values.compare(self.b, SIGNS[type(op)], self.single_value(left), self.single_value(right))
             case ast.BoolOp(op=op, values=values):
                 sign = "&" if isinstance(op, ast.And) else "|"
-                found, *rest = (Value("b1", typed_values.truth(self.b, self.single_value(x))) for x in values)
+                result, *rest = (Value("b1", typed_values.truth(self.b, self.single_value(x))) for x in values)
                 for x in rest:
-                    found = typed_values.arithmetic(self.b, sign, found, x)
-                return found
+                    result = typed_values.arithmetic(self.b, sign, result, x)
+                return result
             case ast.UnaryOp(op=ast.Not(), operand=x):
                 return Value("b1", self.b.not_(typed_values.truth(self.b, self.single_value(x))))
             case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as known)):
@@ -289,26 +289,26 @@ class Body:
 
     def _binary(self, sign: str, x: Value, y: Value) -> Value:
         """Return the result of an operator; constants are folded."""
-        known = [v.ir.constant for v in (x, y) if v.kind == "i8" and isinstance(v.ir, ir.Constant)]
-        if len(known) == 2 and sign in _KNOWN:
-            return number(_KNOWN[sign](*known))
+        constants = [v.ir.constant for v in (x, y) if v.kind == "i8" and isinstance(v.ir, ir.Constant)]
+        if len(constants) == 2 and sign in _KNOWN:
+            return number(_KNOWN[sign](*constants))
         return typed_values.arithmetic(self.b, sign, x, y)
 
     def _call(self, node: ast.Call) -> Several:
         assert isinstance(node.func, ast.Name), ast.dump(node)
         name = node.func.id
         operands = [self.single_value(x) for x in node.args]
-        known = self.names.get(name)
-        if isinstance(known, Routine) and known.kind == "driver":
-            return self._inline(known, operands)
-        if isinstance(known, Outside):
-            return external(self.b, known, operands)
-        if isinstance(known, Routine) or self.module.has(name):
-            self.b.call(self.module.task(name, known, operands), [x.ir for x in operands])
+        meaning = self.names.get(name)
+        if isinstance(meaning, Routine) and meaning.kind == "driver":
+            return self._inline(meaning, operands)
+        if isinstance(meaning, Outside):
+            return external(self.b, meaning, operands)
+        if isinstance(meaning, Routine) or self.module.has(name):
+            self.b.call(self.module.task(name, meaning, operands), [x.ir for x in operands])
             return None
-        word = known.name if isinstance(known, LanguageWord) else name
-        found: Several = _MEANINGS[word](self.b, *operands)
-        return found
+        word = meaning.name if isinstance(meaning, LanguageWord) else name
+        result: Several = _MEANINGS[word](self.b, *operands)
+        return result
 
     def _inline(self, routine: Routine, operands: Sequence[Value]) -> Several:
         body = Body(self.module, self.b, routine.names, {})

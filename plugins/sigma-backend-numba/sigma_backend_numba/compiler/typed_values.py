@@ -59,9 +59,9 @@ def convert(b: Any, value: Value, kind: str) -> Value:
     if value.kind == kind:
         return value
     if isinstance(value.ir, ir.Constant) and _is_finite_number(value.ir.constant) and (kind != "b1"):
-        known = value.ir.constant
+        constant = value.ir.constant
         if kind in FLOATS or value.kind not in FLOATS:
-            return number(known, kind)
+            return number(constant, kind)
     return Value(kind, _conversion(b, value, kind))
 
 
@@ -70,22 +70,22 @@ def _is_finite_number(constant: Any) -> bool:
 
 
 def _conversion(b: Any, value: Value, kind: str) -> Any:
-    to, known = TYPES[kind], value.kind
+    to, source = TYPES[kind], value.kind
     if kind == "b1":
-        return b.fcmp_unordered("!=", value.ir, ir.Constant(TYPES[known], 0.0)) if known in FLOATS else b.icmp_signed(
-            "!=", value.ir, ir.Constant(TYPES[known], 0)
+        return b.fcmp_unordered("!=", value.ir, ir.Constant(TYPES[source], 0.0)) if source in FLOATS else b.icmp_signed(
+            "!=", value.ir, ir.Constant(TYPES[source], 0)
         )  # fmt: skip
-    if known in FLOATS and kind in FLOATS:
+    if source in FLOATS and kind in FLOATS:
         return b.fpext(value.ir, to) if kind == "f8" else b.fptrunc(value.ir, to)
-    if known in FLOATS:
+    if source in FLOATS:
         return b.fptoui(value.ir, to) if kind in UNSIGNED else b.fptosi(value.ir, to)
     if kind in FLOATS:
-        return b.uitofp(value.ir, to) if known in UNSIGNED else b.sitofp(value.ir, to)
-    if WIDTHS[kind] < WIDTHS[known]:
+        return b.uitofp(value.ir, to) if source in UNSIGNED else b.sitofp(value.ir, to)
+    if WIDTHS[kind] < WIDTHS[source]:
         return b.trunc(value.ir, to)
-    if WIDTHS[kind] == WIDTHS[known]:
+    if WIDTHS[kind] == WIDTHS[source]:
         return value.ir
-    return b.zext(value.ir, to) if known in UNSIGNED else b.sext(value.ir, to)
+    return b.zext(value.ir, to) if source in UNSIGNED else b.sext(value.ir, to)
 
 
 def common(x: str, y: str) -> str:

@@ -98,18 +98,18 @@ class Addresses:
 
     def steps(self, outs: Sequence[Node]) -> list[Steps]:
         """Return the strides of everything that is read or written."""
-        found = [self.target(node).strides for node in outs]
+        rows = [self.target(node).strides for node in outs]
         for node, m in self.space.maps.items():
             if node in self.over:
-                found.append(self.over[node].strides)
+                rows.append(self.over[node].strides)
                 continue
-            found += self.own_steps(node)
+            rows += self.own_steps(node)
             for position in values(node):
                 x = node.inputs[position]
                 inner = self.space.inner.get(node) or operand(node, position, m)
                 if self.lies(x) and (source(x) not in self.space.maps or source(x) in self.over):
-                    found.append(self.address_of(x, inner).strides)
-        return found
+                    rows.append(self.address_of(x, inner).strides)
+        return rows
 
     def own_steps(self, node: Node) -> list[Steps]:
         """Return the axes along which a node itself varies, and its strides."""
@@ -121,19 +121,19 @@ class Addresses:
         if node.op == "gather":
             whole = own_strides(node, m, nest)[1]
             first = tuple(int(bool(m) and axis == m[0]) for axis in range(len(nest)))
-            return [first, tuple(0 if one else step for one, step in zip(first, whole, strict=True))]
+            return [first, tuple(0 if stride else step for stride, step in zip(first, whole, strict=True))]
         return [self._take_strides(node)] if node.op == "take" else []
 
     def _take_strides(self, node: Node) -> Steps:
         """Return the strides of a ``take`` along the axes that are not indexed."""
         (x, indices), axis, m = node.inputs, node.attrs["axis"], self.space.maps[node]
         count = len(indices.shape)
-        found = [0] * len(self.space.sides)
+        steps = [0] * len(self.space.sides)
         kept = (*m[:axis], None, *m[axis + count :])
         for place, stride in zip(kept, require_layout(x).strides, strict=True):
             if place is not None:
-                found[place] += stride
-        return tuple(found)
+                steps[place] += stride
+        return tuple(steps)
 
     # -- values that are not expressions of their operands -------------------------------------------------------------
     def value(self, node: Node, nest: NestLines, number: int) -> Value | None:
@@ -166,14 +166,14 @@ class Addresses:
 
     def _take(self, node: Node, nest: NestLines, number: int) -> Value:
         x, axis = node.inputs[0], node.attrs["axis"]
-        found, fault = require_layout(x), self.task.argument("fault", 0, "int64")
+        layout, fault = require_layout(x), self.task.argument("fault", 0, "int64")
         pointer, steps = self.task.storage(source(x)), nest.loops.index(self._take_strides(node))
-        offset = f" + {found.offset}" if found.offset else ""
+        offset = f" + {layout.offset}" if layout.offset else ""
         test = " != 0" if node.dtype == "bool" else ""
 
         def text(operands: Sequence[str]) -> str:
             place = f"check_index(i8({operands[0]}), i8({x.shape[axis]}), {fault})"
-            return f"{pointer}[{place} * {found.strides[axis]}{offset} + {steps}]{test}"
+            return f"{pointer}[{place} * {layout.strides[axis]}{offset} + {steps}]{test}"
 
         return text
 

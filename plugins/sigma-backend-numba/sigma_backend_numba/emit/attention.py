@@ -153,10 +153,10 @@ class ScoreText:
         layout = self.layout
         if layout.mask is None:
             return []
-        found, shape = require_layout(layout.mask), layout.mask.shape
+        placement, shape = require_layout(layout.mask), layout.mask.shape
         lead = len(layout.batch) + 2 - len(shape)
-        steps = [(lead + i, step) for i, step in enumerate(found.strides) if shape[i] != 1]
-        pointer, rest = layout.task.part(source(layout.mask), found.offset)
+        steps = [(lead + i, step) for i, step in enumerate(placement.strides) if shape[i] != 1]
+        pointer, rest = layout.task.part(source(layout.mask), placement.offset)
         where = {axis: step for axis, step in steps if step}
         terms = [str(rest)] + [f"h{axis} * {step}" for axis, step in where.items() if axis < len(layout.batch)]
         if len(layout.batch) in where:
@@ -209,10 +209,10 @@ class GradientText:
         lines += product.lines(block, dq.wide, scores.visible_keys)
         first = "max(ii - past, 0)" if layout.causal else "0"  # no query before sees a key
         for result, left, right, x in ((dk, flows, "rows", q), (dv, weights, "slopes", g)):
-            made = HeadProduct(
+            head_product = HeadProduct(
                 dtype, (result.used, result.row_stride), (left, 1, keys), (right, x.row_stride), True, first
             )
-            lines += made.lines("n", result.wide, block)
+            lines += head_product.lines("n", result.wide, block)
         return lines
 
     def _slopes(self, weights: str, flows: str) -> list[str]:
@@ -250,7 +250,7 @@ def _write(layout: AttentionLayout) -> None:
     inside += [f"for i0 in range(0, {round_up(queries, layout.block)}, {layout.block}):"]
     block = [*scores.limits(), *scores.weights(weights)]
     block += GradientText(layout, scores).lines(weights, *flows) if flows else _result_lines(layout, scores, weights)
-    inside += [*indent(block), *(line for made in layout.made.values() for line in made.write_copy(back=True))]
+    inside += [*indent(block), *(line for operand in layout.made.values() for line in operand.write_copy(back=True))]
     task.lines += [*layout.starting, "for z in range(lo, hi):", *indent(inside)]
 
 

@@ -40,24 +40,24 @@ def convolution(task: Task, node: Node) -> None:
     planes = _quicker(how, how.planes(), how.copies(), shifts_over)
     product = shifts_over(planes)
     room, far = _planes(task, planes, how.channels, product.excess, node.dtype), task.room(how.taps, "int64")
-    made = task.room(how.filters * product.row_length, node.dtype)
+    sums = task.room(how.filters * product.row_length, node.dtype)
     lines = [
         f"sample = at({x}, n * {prod(node.inputs[0].shape[1:])})",
         *planes.write_fill(room, "sample", how.channels, node.dtype),
     ]
     lines += [*_distances(how, planes, far), f"for g in range({how.groups}):"]
     places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {channels * planes.size})")
-    lines += indent(product.lines(*places, f"at({made}, g * {filters * product.row_length})", "t", far, str(how.taps)))
+    lines += indent(product.lines(*places, f"at({sums}, g * {filters * product.row_length})", "t", far, str(how.taps)))
     if node in task.schedule.stored:
         result = f"at({task.storage(node)}, n * {prod(node.shape[1:])})"
         lines += [
             f"result = {result}",
-            *_tight(planes, how).write_back(made, product.row_length, "result", how.filters, node.dtype),
+            *_tight(planes, how).write_back(sums, product.row_length, "result", how.filters, node.dtype),
         ]
         lines += epilogue(task, node, task.storage(node), "", {0: ("n", "n + 1")})
     else:
         steps = (0, product.row_length, *planes.steps)
-        lines += epilogue(task, node, made, "", {0: ("n", "n + 1")}, steps)
+        lines += epilogue(task, node, sums, "", {0: ("n", "n + 1")}, steps)
     task.lines += ["for n in range(lo, hi):", *indent(lines)]
 
 
@@ -76,13 +76,13 @@ def convolution_input(task: Task, node: Node) -> None:
     product, inside = shifts_over(slopes), how.operand(slopes)
     room = _planes(task, slopes, how.filters, product.excess, node.dtype)
     near, far = task.room(how.taps, "int64"), task.room(how.taps, "int64")
-    made = task.room(how.channels * product.row_length, node.dtype)
+    sums = task.room(how.channels * product.row_length, node.dtype)
     places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {filters * slopes.size})")
     each = [*_reaching(how, slopes, near, far), f"for g in range({how.groups}):"]
     each += indent(
-        product.lines(*places, f"at({made}, g * {channels * product.row_length})", f"{near}[t]", far, "taps")
+        product.lines(*places, f"at({sums}, g * {channels * product.row_length})", f"{near}[t]", far, "taps")
     )
-    each += inside.write_back(made, product.row_length, "sample", how.channels, node.dtype)
+    each += inside.write_back(sums, product.row_length, "sample", how.channels, node.dtype)
     lines = [
         f"slope = at({g}, n * {prod(node.inputs[0].shape[1:])})",
         f"sample = at({out}, n * {prod(node.shape[1:])})",
@@ -153,10 +153,10 @@ def _sum(*terms: str) -> str:
 
 def _number(loops: Sequence[tuple[str, int]]) -> str:
     """Return the text of the number of the current round of nested loops."""
-    found = "0"
+    expression = "0"
     for name, count in loops:
-        found = f"({found} * {count} + {name})"
-    return found
+        expression = f"({expression} * {count} + {name})"
+    return expression
 
 
 def _outer_distances(how: Windows, planes: Planes, rank: int) -> list[str]:
@@ -203,8 +203,8 @@ def _reaching(how: Windows, slopes: Planes, near: str, far: str) -> list[str]:
         away = f"(k{k} * {dilation} - r{k})"
         tests += [f"{away} % {stride} == 0"] if stride > 1 else []
         terms.append(f"({how.reach[k]} - {away} // {stride}) * {step}")
-    found = [f"{near}[taps], {far}[taps] = {_number(loops)}, {_sum(*terms)}", "taps += 1"]
-    return ["taps = 0", *wrap_in_loops(loops, [f"if {' and '.join(tests)}:", *indent(found)] if tests else found)]
+    body = [f"{near}[taps], {far}[taps] = {_number(loops)}, {_sum(*terms)}", "taps += 1"]
+    return ["taps = 0", *wrap_in_loops(loops, [f"if {' and '.join(tests)}:", *indent(body)] if tests else body)]
 
 
 WRITERS: dict[str, Writer] = {

@@ -194,10 +194,10 @@ class Nest:
         return [*(lines if rows >= DOWN else []), *(rest if uneven else [])]
 
     def _row(self, number: int) -> list[str]:
-        found: list[str] = []
+        lines: list[str] = []
         for k in reversed(range(self.loops.split, len(self.loops.axes))):
-            found = self._write_loop(k, [*self.values.within[number][k + 1], *found], number)
-        return found
+            lines = self._write_loop(k, [*self.values.within[number][k + 1], *lines], number)
+        return lines
 
     def _write_loop(self, k: int, body: list[str], number: int = 0) -> list[str]:
         """Return a loop, or nothing if its body is empty: the values that vary along an axis may have no reader."""

@@ -59,17 +59,17 @@ class Operand:
 
 def matrix_operand(task: Task, node: Node, rank: int) -> Operand:
     """Return an operand of a product of any rank as BLAS reads it."""
-    found = require_layout(node)
-    read = matrix(node.shape, found.strides)
+    placement = require_layout(node)
+    read = matrix(node.shape, placement.strides)
     if read is None:
         raise AssertionError(f"{node!r} is no matrix for BLAS: a copy is missing")
     lead = rank - len(node.shape)
     batch = (0,) * lead + tuple(
-        0 if side == 1 else s for side, s in zip(node.shape[:-2], found.strides[:-2], strict=True)
+        0 if side == 1 else s for side, s in zip(node.shape[:-2], placement.strides[:-2], strict=True)
     )
     place = task.schedule.form.places.get(source(node))
     resident = place is not None and task.schedule.form.frame.kinds[place] == DATA
-    return Operand(*task.part(source(node), found.offset), *read, batch, resident)
+    return Operand(*task.part(source(node), placement.offset), *read, batch, resident)
 
 
 @define(eq=False, slots=False)

@@ -90,8 +90,8 @@ class NestLoops:
 
     def _level(self, node: Node) -> int:
         """Return the first pass in which a value is available."""
-        known = max([self.levels.get(source(x), 0) for x in node.inputs], default=0)
-        return known + (node in self.space.inner)
+        level = max([self.levels.get(source(x), 0) for x in node.inputs], default=0)
+        return level + (node in self.space.inner)
 
     def _depth(self, node: Node) -> int:
         """Return the number of loops inside which a value varies."""

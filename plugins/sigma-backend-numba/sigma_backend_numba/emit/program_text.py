@@ -56,8 +56,12 @@ class Job:
 
     def write_program(self) -> tuple[Needs, str]:
         """Return the requirements of the program and its text."""
-        made = source(self)
-        return {"arena": made.arena_bytes, "scratch": made.scratch_bytes, "threads": made.threads}, made.text
+        program = source(self)
+        return {
+            "arena": program.arena_bytes,
+            "scratch": program.scratch_bytes,
+            "threads": program.threads,
+        }, program.text
 
 
 def _graph_key(graph: Graph) -> list[Any]:
@@ -230,17 +234,17 @@ def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
 
 def _legs(stages: list[list[Block]], threaded: bool) -> list[list[list[Block]]]:
     """Split the stages into parts that call few tasks each; a stage that threads share is not split."""
-    found: list[list[list[Block]]] = [[]]
+    legs: list[list[list[Block]]] = [[]]
     calls = 0
     for stage in filter(None, stages):
         for part in [stage] if threaded else [[block] for block in stage]:
             count = sum(len(block.tasks) for block in part)
-            if found[-1] and calls + count > LEG:
-                found.append([])
+            if legs[-1] and calls + count > LEG:
+                legs.append([])
                 calls = 0
-            found[-1].append(part)
+            legs[-1].append(part)
             calls += count
-    return found
+    return legs
 
 
 def _write_row_checks(program: ProgramSource, batch: int) -> list[str]:
@@ -269,14 +273,14 @@ def _entry(program: ProgramSource, pointer: Pointer) -> int:
 
 def _merge_stages(stages: list[list[Block]]) -> list[list[list[Block]]]:
     """Merge stages that a second thread cannot help with; return a list of the work units of each stage."""
-    found: list[list[list[Block]]] = []
+    merges: list[list[list[Block]]] = []
     for stage in filter(None, stages):
         alone = len(stage) == 1 and stage[0].chunks == 1
-        if alone and found and len(found[-1]) == 1 and found[-1][0][0].chunks == 1:
-            found[-1][0] += stage
+        if alone and merges and len(merges[-1]) == 1 and merges[-1][0][0].chunks == 1:
+            merges[-1][0] += stage
         else:
-            found.append([[block] for block in sorted(stage, key=lambda block: block.chunks)])
-    return found
+            merges.append([[block] for block in sorted(stage, key=lambda block: block.chunks)])
+    return merges
 
 
 def _pieces_of(parts: list[list[Block]], first: int) -> tuple[list[str], int]:

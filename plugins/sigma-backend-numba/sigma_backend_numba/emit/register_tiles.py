@@ -323,10 +323,14 @@ class Tiles:
 
         if not ahead:
             return ["for q in range(length):", *indent(step("q"))]
-        steps = ahead[0].steps if len(ahead) == 1 else f"max({', '.join(one.steps for one in ahead)})"
-        fetches = [line for one in ahead for line in one.fetches(len(ahead) == 1)]
+        steps = ahead[0].steps if len(ahead) == 1 else f"max({', '.join(prefetch.steps for prefetch in ahead)})"
+        fetches = [line for prefetch in ahead for line in prefetch.fetches(len(ahead) == 1)]
         count = f"min({steps}, length // {APART})"
-        lines = [*(line for one in ahead for line in one.first_lines), f"for e in range({count}):", *indent(fetches)]
+        lines = [
+            *(line for prefetch in ahead for line in prefetch.first_lines),
+            f"for e in range({count}):",
+            *indent(fetches),
+        ]
         lines += indent([line for k in range(APART) for line in step(f"e * {APART} + {k}")])
         return [*lines, f"for q in range({count} * {APART}, length):", *indent(step("q"))]
 
@@ -403,7 +407,7 @@ class TilePrefetch:
             steps = f"sel(j == 0, {steps}, 0)"
         if tiles.resident:
             rows = [f"i8(among[min({row} + e * {each} + {k}, {tiles.inner - 1})])" for k in range(each)]
-            return [AheadOfRows([f"{one} * {tiles.along} + {column}" for one in rows], steps)]
+            return [AheadOfRows([f"{index} * {tiles.along} + {column}" for index in rows], steps)]
         places = range(0, each * tiles.along, tiles.along)
         return [Ahead("below", f"at(left, ({row}) * {tiles.along} + {column})", places, each * tiles.along, steps)]
 
@@ -454,8 +458,8 @@ def disjoint(columns: int) -> Parts:
 def covering(columns: int) -> Parts:
     """Split columns into one or two parts, which overlap if there would be three otherwise."""
     width = 1 << (columns.bit_length() - 1)
-    found = disjoint(columns)
-    return found if len(found) <= 2 else [(0, width), (columns - width, width)]
+    spans = disjoint(columns)
+    return spans if len(spans) <= 2 else [(0, width), (columns - width, width)]
 
 
 def wide(width: int, pointer: str, place: str) -> str:

@@ -42,12 +42,12 @@ def shape(rows: int, vectors: int) -> tuple[int, int]:
 def cycles(tile: tuple[int, int], rows: int, vectors: int) -> tuple[float, float]:
     """Return the cycles of all tiles of a result, and those of their loads; the last tiles may have fewer vectors."""
     deep, (whole, rest) = tile[0], divmod(vectors, tile[1])
-    found, loaded = 0.0, 0.0
+    total, loaded = 0.0, 0.0
     for count, across in ((whole, tile[1]), (1, rest)):
         loads = (deep + 2 * across) / 2  # two in each cycle; a vector at any distance lies across two cache lines
         tiles = -(-rows // deep) * count if across else 0
-        found, loaded = found + tiles * (max(deep * across / 2, loads, 4) + 1), loaded + tiles * loads
-    return found, loaded
+        total, loaded = total + tiles * (max(deep * across / 2, loads, 4) + 1), loaded + tiles * loads
+    return total, loaded
 
 
 @frozen
@@ -181,12 +181,12 @@ class KernelSlopes:
         """Return ranges of filters, which are cut into blocks of one or two vectors: their starts and widths."""
         both = 2 * widest(self.dtype)
         whole = self.filters // both * both
-        found = [(0, whole, [(0, both // 2), (both // 2, both // 2)])] if whole else []
+        blocks = [(0, whole, [(0, both // 2), (both // 2, both // 2)])] if whole else []
         rest = disjoint(self.filters - whole) if whole < self.filters else []
         for pair in (rest[k : k + 2] for k in range(0, len(rest), 2)):
             parts = [(start - pair[0][0], width) for start, width in pair]
-            found.append((whole + pair[0][0], whole + sum(pair[-1]), parts))
-        return found
+            blocks.append((whole + pair[0][0], whole + sum(pair[-1]), parts))
+        return blocks
 
     def write_blocks(self, to: str, start: str) -> list[str]:
         """Return loops that write the transpose of a matrix, which has a row for each filter, to blocks."""

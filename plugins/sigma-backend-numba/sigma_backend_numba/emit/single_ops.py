@@ -286,14 +286,14 @@ def max_pool(task: Task, node: Node) -> None:
 
 def pool_argmax(task: Task, node: Node) -> None:
     """Write the index of the largest element of each window, which may be known already; padding is minus infinity."""
-    (x, *known), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
+    (x, *maximum), out, low = operands(task, node), task.storage(node), literal(-float("inf"), node.inputs[0].dtype)
     if _has_small_tiles(node, node.inputs[0]):
         lanes = _lanes(node, node)
 
         def body(places: list[str]) -> list[str]:
-            value = [f"best = {_read(known[0], lanes)}"] if known else _largest(len(places))
-            found = [*value, *_write_first_maximum(len(places), lanes), _write(out, "place", lanes)]
-            return [*_elements(x, places, lanes), *found]
+            value = [f"best = {_read(maximum[0], lanes)}"] if maximum else _largest(len(places))
+            lines = [*value, *_write_first_maximum(len(places), lanes), _write(out, "place", lanes)]
+            return [*_elements(x, places, lanes), *lines]
 
         _tiles(task, node, node.inputs[0], node, lanes, body)
         return

@@ -47,6 +47,6 @@ def empty(shape: Sequence[int], dtype: str | np.dtype) -> np.ndarray:
 
 def copy(array: np.ndarray) -> np.ndarray:
     """Return an aligned copy, to keep."""
-    made = allocate_huge(array.nbytes).view(array.dtype).reshape(array.shape)
-    made[...] = array
-    return made
+    memory = allocate_huge(array.nbytes).view(array.dtype).reshape(array.shape)
+    memory[...] = array
+    return memory

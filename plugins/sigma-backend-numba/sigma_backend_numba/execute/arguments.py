@@ -17,12 +17,12 @@ from sigma_kernel.graph import ALIGNMENT, BYTES, Node
 
 def convert_argument(value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
     """Return an argument as a contiguous array of an input's dtype; SigmaGraphError for a wrong shape."""
-    found = np.asarray(value, node.dtype)
-    found = found if found.flags.c_contiguous else copy(found)
-    fits = found.shape[1:] == node.shape[1:] if rows else found.shape == node.shape
+    array = np.asarray(value, node.dtype)
+    array = array if array.flags.c_contiguous else copy(array)
+    fits = array.shape[1:] == node.shape[1:] if rows else array.shape == node.shape
     if not fits:
-        raise SigmaGraphError(f"numba: {name} has shape {found.shape}. The graph takes {node.shape}.")
-    return found
+        raise SigmaGraphError(f"numba: {name} has shape {array.shape}. The graph takes {node.shape}.")
+    return array
 
 
 def copy_if_read_only(found: np.ndarray) -> np.ndarray:
@@ -37,20 +37,20 @@ class Places:
     _seen: dict[str, tuple[weakref.ref[np.ndarray], int]] = field(factory=dict, init=False)
 
     def _is_same(self, value: Any, name: str) -> bool:
-        known = self._seen.get(name)
-        return known is not None and known[0]() is value
+        entry = self._seen.get(name)
+        return entry is not None and entry[0]() is value
 
     def array(self, value: Any, node: Node, name: str, rows: bool = False) -> np.ndarray:
         """Return an argument as an array that fits."""
-        found: np.ndarray = value if self._is_same(value, name) else convert_argument(value, node, name, rows)
-        return found
+        array: np.ndarray = value if self._is_same(value, name) else convert_argument(value, node, name, rows)
+        return array
 
     def address(self, found: np.ndarray, name: str) -> int:
         """Return the address of an argument."""
-        known = self._seen.get(name)
-        if known is None or known[0]() is not found:
-            self._seen[name] = known = (weakref.ref(found), found.ctypes.data)
-        return known[1]
+        entry = self._seen.get(name)
+        if entry is None or entry[0]() is not found:
+            self._seen[name] = entry = (weakref.ref(found), found.ctypes.data)
+        return entry[1]
 
     def live(self, value: Any, node: Node, name: str, n: int) -> np.ndarray:
         """Return a live value as an array of one number, or of one number per step."""
@@ -58,10 +58,10 @@ class Places:
             return value  # type: ignore[no-any-return]
         if np.ndim(value) == 0:
             return convert_argument(value, node, name)
-        found = np.ascontiguousarray(value, node.dtype)
-        if found.shape == (n,):
-            return found
-        raise SigmaGraphError(f"numba: {name} has shape {found.shape}. Give one number, or {n} of them.")
+        numbers = np.ascontiguousarray(value, node.dtype)
+        if numbers.shape == (n,):
+            return numbers
+        raise SigmaGraphError(f"numba: {name} has shape {numbers.shape}. Give one number, or {n} of them.")
 
 
 def rings(nodes: Sequence[Node], n: int) -> tuple[list[np.ndarray], list[int]]:
@@ -69,5 +69,7 @@ def rings(nodes: Sequence[Node], n: int) -> tuple[list[np.ndarray], list[int]]:
     sizes = [-(-n * prod(node.shape) * BYTES[node.dtype] // ALIGNMENT) * ALIGNMENT for node in nodes]
     memory, starts = allocate_aligned(sum(sizes)), [sum(sizes[:i]) for i in range(len(sizes))]
     first = memory.ctypes.data
-    made = [np.ndarray((n, *node.shape), node.dtype, memory, start) for node, start in zip(nodes, starts, strict=True)]
-    return made, [first + start for start in starts]
+    arrays = [
+        np.ndarray((n, *node.shape), node.dtype, memory, start) for node, start in zip(nodes, starts, strict=True)
+    ]
+    return arrays, [first + start for start in starts]

@@ -10,5 +10,5 @@ from sigma_kernel.graph import Graph, lift_constants
 
 def split_constants(graph: Graph) -> tuple[Graph, tuple[np.ndarray, ...]]:
     """Return a graph that takes its constant arrays as its last inputs, and copies of them."""
-    made, arrays = lift_constants(graph)
-    return made, tuple(copy(node.attrs["value"].array) for node in arrays)
+    program, arrays = lift_constants(graph)
+    return program, tuple(copy(node.attrs["value"].array) for node in arrays)

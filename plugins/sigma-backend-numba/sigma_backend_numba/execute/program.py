@@ -176,8 +176,8 @@ class CompiledProgram:
             done = self.machine.run(given, [*[0] * len(step.writes), *records], moving, order.ctypes.data, n, count)
             if done < 0:
                 raise _missing(order, count)
-        found = {name: values[:done] for name, values in zip(step.ring, ring, strict=True)}
-        return Burst({**state, **held}, found, done)
+        series = {name: values[:done] for name, values in zip(step.ring, ring, strict=True)}
+        return Burst({**state, **held}, series, done)
 
 
 def _missing(rows: np.ndarray, count: int) -> SigmaStateError:
@@ -209,6 +209,6 @@ def step_job(step: Step, approximate: bool = False) -> Job:
 def graph_job(graph: Graph, donate: Mapping[int, int], approximate: bool = False) -> Job:
     """Return the job of a graph by itself."""
     targets = [donate.get(out) for out in range(len(graph.outputs))]
-    made, held = split_constants(expand_graph(graph))
+    program, held = split_constants(expand_graph(graph))
     around = frame({STATE: len(graph.inputs)}, targets, len(held))
-    return Job(made, around, approximate=approximate, constants=held)
+    return Job(program, around, approximate=approximate, constants=held)

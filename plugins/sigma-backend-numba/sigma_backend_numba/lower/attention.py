@@ -69,9 +69,9 @@ def part(made: Node, of: int) -> Node:
     """Return one of the gradients."""
     shape, start = shapes(made.inputs)[of], starts(made.inputs)[of]
     axes, stop = order(len(shape)), start + prod(shape)
-    one = Node("slice", (made,), {"start": (start,), "stop": (stop,), "step": (1,)}, (prod(shape),), made.dtype)
+    piece = Node("slice", (made,), {"start": (start,), "stop": (stop,), "step": (1,)}, (prod(shape),), made.dtype)
     stored = tuple(shape[axis] for axis in axes)
-    return _restore_axes(Node("reshape", (one,), {"shape": stored}, stored, made.dtype), axes)
+    return _restore_axes(Node("reshape", (piece,), {"shape": stored}, stored, made.dtype), axes)
 
 
 def _room(shape: Shape) -> int:

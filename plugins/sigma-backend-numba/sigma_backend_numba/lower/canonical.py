@@ -80,9 +80,9 @@ class Form:
         self._new |= {x: _gather(x, self.places[x]) for x in {*data} - read_in_place(self.graph, data)}
         for node in self.graph:
             if node not in self._new:
-                self._new[node] = made = self._adapt(node)
-                if made.op == "max_pool":
-                    self._pools.setdefault(made.inputs[0], []).append(made)
+                self._new[node] = image = self._adapt(node)
+                if image.op == "max_pool":
+                    self._pools.setdefault(image.inputs[0], []).append(image)
         for out, node in enumerate(self.graph.outputs):
             self._deliver(out, self._new[node])
         self.nodes = tuple(topological_order(tuple(self.outputs.values())))
@@ -105,18 +105,18 @@ class Form:
             operands = tuple(x if _in_memory(x) and is_regular(x) else _copy(x) for x in operands)
         if node.op == "pool_argmax":
             operands += self._find_maxima(node, operands[0])
-        made = with_inputs(node, operands)
-        if made.op == "convolution_kernel":
-            return _in_parts(made)
-        if made.op == "div" and _has_few_roots(made):
-            return evolve(made, op="mul", inputs=(made.inputs[0], self._invert(made.inputs[1])))
-        if made.op == "sum" and _adds_up_scattered(made):
-            made = evolve(made, inputs=made.inputs[0].inputs[:1])
-        if made.op in FOLDS and _reduces_much(made):
-            return _in_rows(made)
-        if made.op in VIEWS and layout(made) is None:
-            made = evolve(made, inputs=(_copy(made.inputs[0]),))
-        return made
+        image = with_inputs(node, operands)
+        if image.op == "convolution_kernel":
+            return _in_parts(image)
+        if image.op == "div" and _has_few_roots(image):
+            return evolve(image, op="mul", inputs=(image.inputs[0], self._invert(image.inputs[1])))
+        if image.op == "sum" and _adds_up_scattered(image):
+            image = evolve(image, inputs=image.inputs[0].inputs[:1])
+        if image.op in FOLDS and _reduces_much(image):
+            return _in_rows(image)
+        if image.op in VIEWS and layout(image) is None:
+            image = evolve(image, inputs=(_copy(image.inputs[0]),))
+        return image
 
     def _invert(self, x: Node) -> Node:
         """Return one over a root, or over a view of one: a product is faster than a quotient."""
@@ -138,7 +138,7 @@ class Form:
 
     def _find_maxima(self, node: Node, x: Node) -> tuple[Node, ...]:
         """Return the maxima of the windows, if the graph computes them anyway."""
-        return tuple(made for made in self._pools.get(x, ()) if made.attrs == node.attrs)[:1]
+        return tuple(pool for pool in self._pools.get(x, ()) if pool.attrs == node.attrs)[:1]
 
     def _deliver(self, out: int, node: Node) -> None:
         """Record the node that fills an output; one that already fills another, or has no storage, is copied."""
@@ -203,16 +203,16 @@ def _lower_scans(graph: Graph) -> Graph:
     """Return a graph whose scans, those within scans included, are cut into chunks and multiply packed matrices."""
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        made = with_inputs(node, inputs)
-        return pack_matrices(cut(made)) if made.op == "scan" else made
+        image = with_inputs(node, inputs)
+        return pack_matrices(cut(image)) if image.op == "scan" else image
 
     return map_nodes(graph, change, _lower_scans)
 
 
 def _lower_to_calls(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        made = with_inputs(node, inputs)
-        return made if node.op in known else to_call(made)
+        image = with_inputs(node, inputs)
+        return image if node.op in known else to_call(image)
 
     return map_nodes(graph, change, _lower_to_calls)
 
@@ -275,15 +275,15 @@ def _in_memory(node: Node) -> bool:
 
 def _readable_rows(node: Node) -> Node:
     """Return a value in memory, the rows of its last axis contiguous; a mask may have any strides."""
-    found = layout(node)
-    fits = found is not None and (node.dtype == "bool" or found.strides[-1] == 1 or node.shape[-1] == 1)
+    placement = layout(node)
+    fits = placement is not None and (node.dtype == "bool" or placement.strides[-1] == 1 or node.shape[-1] == 1)
     return node if fits and _in_memory(node) else _copy(node)
 
 
 def _fit_for_blas(node: Node) -> bool:
     """Return whether the last two axes are a matrix that BLAS reads, as it is or transposed."""
-    found = layout(node)
-    return _in_memory(node) and found is not None and matrix(node.shape, found.strides) is not None
+    placement = layout(node)
+    return _in_memory(node) and placement is not None and matrix(node.shape, placement.strides) is not None
 
 
 def matrix(shape: Sequence[int], strides: Sequence[int]) -> tuple[bool, int] | None:

@@ -50,7 +50,7 @@ def _globals(function: FunctionType) -> list[Any]:
 def _names(code: CodeType) -> list[str]:
     """Return the names that code reads, including those in nested functions."""
     inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
-    return [*code.co_names, *(name for one in inner for name in _names(one))]
+    return [*code.co_names, *(name for code_object in inner for name in _names(code_object))]
 
 
 def _text(module: ModuleType) -> str:

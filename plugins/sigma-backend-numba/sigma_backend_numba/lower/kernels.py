@@ -167,13 +167,13 @@ def to_call(node: Node) -> Node:
         _warn(node, kernel)
         # not the whole graph, which may be freed
         alone = evolve(node, inputs=tuple(symbol(x.shape, x.dtype) for x in node.inputs))
-        made: Kernel = Meant(_external_function(kind, node, identity(MEANINGS.get(node.op))), alone)
+        entry: Kernel = Meant(_external_function(kind, node, identity(MEANINGS.get(node.op))), alone)
     else:
         inputs = tuple(x.dtype for x in node.inputs)
         version = importlib.metadata.version("numba")
         outside = _external_function(kind, node, identity(kernel), version)
-        made = Compiled(node.op, outside, kernel, node.attrs, (*inputs, node.dtype), kind == "rows")
-    named = _kernels.setdefault(made.outside.symbol, made).outside.symbol
+        entry = Compiled(node.op, outside, kernel, node.attrs, (*inputs, node.dtype), kind == "rows")
+    named = _kernels.setdefault(entry.outside.symbol, entry).outside.symbol
     return Node(kind, node.inputs, {"symbol": named}, node.shape, node.dtype)
 
 
@@ -226,10 +226,10 @@ def _warn(node: Node, kernel: Any) -> None:
 
 def used(graph: Graph) -> dict[str, Kernel]:
     """Return the kernels that a graph calls, by symbol."""
-    found: dict[str, Kernel] = {}
+    kernels: dict[str, Kernel] = {}
     for node in graph:
         if "symbol" in node.attrs:
-            found[node.attrs["symbol"]] = _kernels[node.attrs["symbol"]]
+            kernels[node.attrs["symbol"]] = _kernels[node.attrs["symbol"]]
         for inner in node.attrs.values():
-            found |= used(inner) if isinstance(inner, Graph) else {}
-    return found
+            kernels |= used(inner) if isinstance(inner, Graph) else {}
+    return kernels

@@ -43,28 +43,28 @@ def regular(shape: Shape) -> Layout:
 
 def layout(node: Node) -> Layout | None:
     """Return the layout of a node over its source's elements, or None if only a copy can have its shape."""
-    found: Layout | None = regular(source(node).shape)
+    placement: Layout | None = regular(source(node).shape)
     for view in reversed(chain(node)):
-        if found is None:
+        if placement is None:
             return None
-        found = _view_layout(view, found)
-    return found
+        placement = _view_layout(view, placement)
+    return placement
 
 
 def require_layout(node: Node) -> Layout:
     """Return the layout of a node that is known to have one."""
-    found = layout(node)
-    if found is None:
+    placement = layout(node)
+    if placement is None:
         raise AssertionError(f"{node!r} has no layout: a copy is missing")
-    return found
+    return placement
 
 
 def is_regular(node: Node) -> bool:
     """Return whether a node's elements are contiguous and start at the beginning of its source."""
-    found, wanted = layout(node), regular(node.shape)
-    if found is None or found.offset:
+    placement, wanted = layout(node), regular(node.shape)
+    if placement is None or placement.offset:
         return False
-    pairs = zip(node.shape, found.strides, wanted.strides, strict=True)
+    pairs = zip(node.shape, placement.strides, wanted.strides, strict=True)
     return prod(node.shape) == 0 or all(side == 1 or a == b for side, a, b in pairs)
 
 
@@ -100,16 +100,16 @@ def _reshape_strides(sides: Sequence[int], strides: Sequence[int], shape: Shape)
             runs[-1] = (runs[-1][0] * side, stride)
         else:
             runs.append((side, stride))
-    found: list[int] = []
+    steps: list[int] = []
     left, stride = runs.pop() if runs else (1, 0)
     for side in reversed(shape):
         if side == 1:
-            found.append(0)
+            steps.append(0)
             continue
         if left == 1:
             left, stride = runs.pop()
         if left % side:
             return None
-        found.append(stride)
+        steps.append(stride)
         left, stride = left // side, stride * side
-    return tuple(reversed(found))
+    return tuple(reversed(steps))

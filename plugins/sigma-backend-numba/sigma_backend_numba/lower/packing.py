@@ -29,14 +29,14 @@ def pack_matrices(scan: Node) -> Node:
     operands = zip(body.inputs[first:], scan.inputs[first:], split[first:], strict=True)
     outer = {x: given for x, given, cut in operands if not cut}
     factors = dict.fromkeys(node.inputs[1] for node in body if _is_product(node)) if attrs["length"] >= STEPS else {}
-    panels = {x: _panels(made) for x in factors if (made := _find_outside(x, outer)) is not None}
+    panels = {x: _panels(factor) for x in factors if (factor := _find_outside(x, outer)) is not None}
     if not panels:
         return scan
-    inside = {x: symbol(made.shape, made.dtype) for x, made in panels.items()}
+    inside = {x: symbol(factor.shape, factor.dtype) for x, factor in panels.items()}
     results = map_nodes(body, lambda node, inputs: _multiply_packed(node, inputs, inside), lambda inner: inner).outputs
     used = {*body.inputs[:first], *topological_order(results)}
-    kept = [one for one in zip(body.inputs, scan.inputs, split, strict=True) if one[0] in used]
-    kept += [(inside[x], made, False) for x, made in panels.items()]
+    kept = [row for row in zip(body.inputs, scan.inputs, split, strict=True) if row[0] in used]
+    kept += [(inside[x], factor, False) for x, factor in panels.items()]
     inputs, given, cuts = zip(*kept, strict=True)
     more = {"body": Graph(inputs, results), "split": cuts}
     return evolve(scan, inputs=given, attrs={**attrs, **more})
@@ -46,8 +46,8 @@ def _find_outside(x: Node, outer: Mapping[Node, Node]) -> Node | None:
     """Return a matrix of the body as it is before the loop: a constant, perhaps rounded or transposed."""
     if x in outer or x.op not in ("reduce_precision", "permute"):
         return outer.get(x)
-    made = _find_outside(x.inputs[0], outer)
-    return None if made is None else evolve(x, inputs=(made,))
+    operand = _find_outside(x.inputs[0], outer)
+    return None if operand is None else evolve(x, inputs=(operand,))
 
 
 def _is_product(node: Node) -> bool:

@@ -15,15 +15,15 @@ def side_by_side(graph: Graph) -> Graph:
     pieces: dict[Node, tuple[Node, ...]] = {}  # the padded pieces whose sum a node is
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        made = with_inputs(node, inputs)
-        if _axis(made) is not None:
-            pieces[made] = (made,)
-        elif made.op == "add" and all(x in pieces and x.shape == made.shape for x in inputs):
-            found = tuple(piece for x in inputs for piece in pieces[x])
-            if (whole := _join_pieces(found)) is not None:
+        image = with_inputs(node, inputs)
+        if _axis(image) is not None:
+            pieces[image] = (image,)
+        elif image.op == "add" and all(x in pieces and x.shape == image.shape for x in inputs):
+            parts = tuple(piece for x in inputs for piece in pieces[x])
+            if (whole := _join_pieces(parts)) is not None:
                 return whole
-            pieces[made] = found
-        return made
+            pieces[image] = parts
+        return image
 
     return map_nodes(graph, change, side_by_side)
 

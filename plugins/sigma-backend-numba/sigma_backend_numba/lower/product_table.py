@@ -51,8 +51,8 @@ def force_route(choice: Route) -> Iterator[None]:
 
 def select_route(rows: int, columns: int, inner: int, turned: bool) -> Route:
     """Return how a product is computed; ``turned``: the second operand is transposed."""
-    if found := _forced.get():
-        return found
+    if route := _forced.get():
+        return route
     table = _tables().get(str(registers()))
     if table is None:  # no processor of this kind has been measured
         return Route(TILES if 2 * rows * columns * inner <= SMALL else BLAS, 2)
@@ -73,5 +73,5 @@ def _nearest(side: int, among: Sequence[int]) -> int:
 
 @cache
 def _tables() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
-    return found
+    tables: dict[str, Any] = json.loads(FILE.read_text("utf-8"))
+    return tables

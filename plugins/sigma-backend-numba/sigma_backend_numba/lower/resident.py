@@ -15,13 +15,13 @@ MOST = 512  # columns of a product: a wider one reads the rows of a copy so ofte
 
 def read_in_place(graph: Graph, data: Sequence[Node]) -> set[Node]:
     """Return the inputs that nothing reads but products which can take each row from its own place."""
-    found = {x for x in data if x.dtype in ("float32", "float64") and 0 not in x.shape}
-    found -= {source(out) for out in graph.outputs}
+    arrays = {x for x in data if x.dtype in ("float32", "float64") and 0 not in x.shape}
+    arrays -= {source(out) for out in graph.outputs}
     for node in graph:
         for number, x in enumerate(node.inputs):
-            if source(x) in found and node.op not in VIEWS and (number or not _takes_rows(node, x)):
-                found.discard(source(x))
-    return found
+            if source(x) in arrays and node.op not in VIEWS and (number or not _takes_rows(node, x)):
+                arrays.discard(source(x))
+    return arrays
 
 
 def _takes_rows(node: Node, x: Node) -> bool:
@@ -34,12 +34,12 @@ def _takes_rows(node: Node, x: Node) -> bool:
 
 def _reads(node: Node, x: Node, rows: int, width: int) -> bool:
     """Return whether the first operand of a product shows whole rows, one pointer for each of those of a tile."""
-    found = layout(x)
-    if found is None or found.offset:
+    placement = layout(x)
+    if placement is None or placement.offset:
         return False
-    turned = x.shape == (width, rows) and found.strides == (1, width)
+    turned = x.shape == (width, rows) and placement.strides == (1, width)
     wide = node.shape[1] * BYTES[node.dtype] >= LEAST * AT_ONCE and node.shape[1] <= MOST
-    return turned or (wide and x.shape == (rows, width) and found.strides == (width, 1))
+    return turned or (wide and x.shape == (rows, width) and placement.strides == (width, 1))
 
 
 def _in_registers(node: Node) -> bool:

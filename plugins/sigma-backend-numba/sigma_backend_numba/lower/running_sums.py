@@ -36,19 +36,19 @@ def summed_later(graph: Graph) -> Graph:
     for node in graph:
         if node.op == "part":
             read.setdefault(id(node.inputs[0].attrs["body"]), set()).add(node.attrs["index"])
-    known: dict[Node, Apart] = {}
+    stacks: dict[Node, Apart] = {}
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
-        if node.op == "part" and inputs[0] in known:
-            return known[inputs[0]].result(node)
-        made = with_inputs(node, inputs)
-        terms = _terms(made.attrs["body"], made.attrs["carries"]) if made.op == "scan" else {}
-        stacked = {i - len(made.attrs["body"].outputs) for i in read.get(id(made.attrs.get("body")), ())}
+        if node.op == "part" and inputs[0] in stacks:
+            return stacks[inputs[0]].result(node)
+        image = with_inputs(node, inputs)
+        terms = _terms(image.attrs["body"], image.attrs["carries"]) if image.op == "scan" else {}
+        stacked = {i - len(image.attrs["body"].outputs) for i in read.get(id(image.attrs.get("body")), ())}
         if terms and not stacked & terms.keys():
-            found = _stack_terms(made, terms)
-            if found.scan.attrs["length"] and cut(found.scan) is not found.scan:
-                known[made] = found
-        return made
+            split = _stack_terms(image, terms)
+            if split.scan.attrs["length"] and cut(split.scan) is not split.scan:
+                stacks[image] = split
+        return image
 
     return map_nodes(graph, change, lambda body: body)
 
@@ -56,7 +56,7 @@ def summed_later(graph: Graph) -> Graph:
 def _terms(body: Graph, carries: int) -> dict[int, list[Node]]:
     """Return for each carry that is only added to: its term, a sum of rows that may be reshaped, outermost first."""
     used = Counter([x for node in body for x in node.inputs] + [*body.outputs])
-    found = {}
+    chains = {}
     for i, (total, now) in enumerate(zip(body.inputs[:carries], body.outputs, strict=False)):
         if now.op == "add" and total in {*now.inputs} and used[total] == used[now] == 1:
             (term,) = (x for x in now.inputs if x is not total)
@@ -64,8 +64,8 @@ def _terms(body: Graph, carries: int) -> dict[int, list[Node]]:
             while chain[-1].op in ("reshape", "sum") and not _sums_rows(chain[-1]):
                 chain.append(chain[-1].inputs[0])
             if _sums_rows(chain[-1]):
-                found[i] = chain
-    return found
+                chains[i] = chain
+    return chains
 
 
 def _sums_rows(node: Node) -> bool:
@@ -83,14 +83,14 @@ def _stack_terms(scan: Node, terms: Mapping[int, list[Node]]) -> Apart:
     first = {x: place for place, x in reversed([*enumerate(wanted)][len(left) :])}
     inner = Graph(tuple(body.inputs[i] for i in kept), tuple(wanted))
     attrs = {**scan.attrs, "body": inner, "carries": len(left)}
-    made = evolve(scan, inputs=tuple(scan.inputs[i] for i in kept), attrs=attrs)
+    image = evolve(scan, inputs=tuple(scan.inputs[i] for i in kept), attrs=attrs)
     sums = {}
     for i, chain in terms.items():
-        total = _total(made, first[chain[-1].inputs[0]], chain)
+        total = _total(image, first[chain[-1].inputs[0]], chain)
         sums[i] = evolve(body.outputs[i], inputs=(scan.inputs[i], total))  # it may be wider
     moved = {i: place for place, i in enumerate([*left, *range(carries, len(body.outputs))])}
     moved |= {len(body.outputs) + i: len(wanted) + place for place, i in enumerate(left)}
-    return Apart(made, sums, moved)
+    return Apart(image, sums, moved)
 
 
 def _total(scan: Node, place: int, chain: list[Node]) -> Node:

@@ -15,12 +15,12 @@ Map = tuple[int | None, ...]
 
 def identity(shape: Shape) -> Map:
     """Return the map of a node whose sides other than 1 are those of the nest."""
-    found: list[int | None] = []
+    axes: list[int | None] = []
     axis = 0
     for side in shape:
-        found.append(None if side == 1 else axis)
+        axes.append(None if side == 1 else axis)
         axis += side != 1
-    return tuple(found)
+    return tuple(axes)
 
 
 def sides(shape: Shape) -> Shape:
@@ -53,20 +53,20 @@ def operand(node: Node, position: int, m: Map) -> Map:
 def map_of_source(node: Node, m: Map) -> Map | None:
     """Return the map of a view's source, or None if the view does more than move axes."""
     for view in chain(node):
-        found = _source_map(view, m)
-        if found is None:
+        axes = _source_map(view, m)
+        if axes is None:
             return None
-        m = found
+        m = axes
     return m
 
 
 def map_of_view(node: Node, m: Map) -> Map | None:
     """Return the map of a view, given its source's; an entry is also None if the source does not determine it."""
     for view in reversed(chain(node)):
-        found = _view_map(view, m)
-        if found is None:
+        axes = _view_map(view, m)
+        if axes is None:
             return None
-        m = found
+        m = axes
     return m
 
 
@@ -82,10 +82,10 @@ def _source_map(view: Node, m: Map) -> Map | None:
         case "stretch":
             return broadcast_map(m, shape)
         case "permute":
-            found: list[int | None] = [None] * len(shape)
+            axes: list[int | None] = [None] * len(shape)
             for k, axis in enumerate(view.attrs["axes"]):
-                found[axis] = m[k]
-            return tuple(found)
+                axes[axis] = m[k]
+            return tuple(axes)
     return _squeeze_map(view.shape, m, shape) if _squeezes(view) else None
 
 
@@ -101,8 +101,8 @@ def _view_map(view: Node, m: Map) -> Map | None:
 
 
 def _squeeze_map(shape: Shape, m: Map, other: Shape) -> Map:
-    known = iter([axis for axis, side in zip(m, shape, strict=True) if side != 1])
-    return tuple(None if side == 1 else next(known) for side in other)
+    axes = iter([axis for axis, side in zip(m, shape, strict=True) if side != 1])
+    return tuple(None if side == 1 else next(axes) for side in other)
 
 
 def map_through(node: Node, known: dict[Node, Map], nest: Shape) -> Map | None:
@@ -151,5 +151,5 @@ def _complete_map(shape: Shape, wanted: list[int | None], nest: Shape) -> Map | 
         if axis is None or nest[axis] != shape[k]:
             return None
         bound = axis
-    found = [axis for axis in wanted if axis is not None]
-    return tuple(wanted) if len(set(found)) == len(found) else None  # otherwise it would be a diagonal
+    axes = [axis for axis in wanted if axis is not None]
+    return tuple(wanted) if len(set(axes)) == len(axes) else None  # otherwise it would be a diagonal

@@ -112,8 +112,8 @@ class Fusion:
     def _find_neighbour(self, node: Node, latest: Group) -> Group | None:
         """Return a nest that reads what a node reads, with its sides, and comes after all of its operands."""
         read = (leaf for leaf in self.groups.leaves(node.inputs) if leaf.op == "slice" or prod(leaf.shape) >= BESIDE)
-        found = (self.groups.begun[leaf] for leaf in read if leaf in self.groups.begun)
-        fits = (g for g in found if g.rank > latest.rank and g.space.sides == sides(node.shape) and not g.space.full)
+        groups = (self.groups.begun[leaf] for leaf in read if leaf in self.groups.begun)
+        fits = (g for g in groups if g.rank > latest.rank and g.space.sides == sides(node.shape) and not g.space.full)
         return next(fits, None)
 
     def _fit(self, node: Node, group: Group) -> Map | None:
@@ -197,8 +197,8 @@ class Fusion:
 
     def _repeats(self, root: Node, place: Place) -> bool:
         """Return whether a nest can compute a repeated value at a place."""
-        known = place.space.maps.get(root)
-        return place.map is not None and (not place.space.full if known is None else known == place.map)
+        root_map = place.space.maps.get(root)
+        return place.map is not None and (not place.space.full if root_map is None else root_map == place.map)
 
     def _repeated_at(self, root: Node, place: Place, m: Map | None) -> list[Wish]:
         """Compute a repeated value at a place as well; return what that needs."""
@@ -309,9 +309,9 @@ class Grouping:
             return False
         if group.kind == "product" and (group.core is None or len(group.core.shape) != 2 or row != 1):
             return False
-        known = space.maps.get(source(x))
+        source_map = space.maps.get(source(x))
         short = prod(space.sides[row:]) <= LONGEST_ROW and not space.full
-        return short and known is not None and map_of_source(x, m) == known
+        return short and source_map is not None and map_of_source(x, m) == source_map
 
     def _fold(self, node: Node) -> None:
         x = node.inputs[0]
@@ -329,8 +329,8 @@ class Grouping:
 
     def _find_fold_group(self, keys: list[tuple[Any, ...]], latest: Group | None) -> Group | None:
         """Return a group that folds the same axes of a value that reads the same, and comes after all operands."""
-        found = (self._folds[key] for key in keys if key in self._folds and prod(key[0].shape) == prod(key[1]))
-        free = (g for g in found if len(g.cores) < TOGETHER and g.head is not None and not g.head.full)
+        groups = (self._folds[key] for key in keys if key in self._folds and prod(key[0].shape) == prod(key[1]))
+        free = (g for g in groups if len(g.cores) < TOGETHER and g.head is not None and not g.head.full)
         return next((g for g in free if latest is None or g.rank > latest.rank), None)
 
 

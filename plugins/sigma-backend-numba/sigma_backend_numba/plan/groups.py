@@ -136,11 +136,11 @@ class Groups:
 
     def leaves(self, operands: Iterable[Node]) -> tuple[Node, ...]:
         """Return the values, or slices of values, that are read for some operands: those of repeated ones."""
-        found: dict[Node, None] = {}
+        leaves: dict[Node, None] = {}
         for x in operands:
             leaf = x if x.op == "slice" else source(x)
-            found |= dict.fromkeys(self.leaves(source(x).inputs) if source(x) in self.repeated else (leaf,))
-        return (*found,)
+            leaves |= dict.fromkeys(self.leaves(source(x).inputs) if source(x) in self.repeated else (leaf,))
+        return (*leaves,)
 
     def producers(self, operands: Iterable[Node]) -> list[Group]:
         """Return the groups that compute what is read for some operands."""

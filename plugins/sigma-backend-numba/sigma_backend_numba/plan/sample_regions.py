@@ -41,7 +41,7 @@ def regions(
     groups: Sequence[Group], stored: set[Node], before: Mapping[Group, Sequence[Group]], depends: Depends
 ) -> list[Region]:
     """Return regions of two groups or more; ``groups`` are ordered, producers first."""
-    found: list[Region] = []
+    candidates: list[Region] = []
     home: dict[Group, Region] = {}
     for group in groups:
         samples = _samples(group, stored)
@@ -51,11 +51,11 @@ def regions(
         fitting = (r for r in near.values() if r.samples == samples and _joins(group, r, home, before, depends))
         region = next(fitting, None)
         if region is None:
-            found.append(region := Region(samples))
+            candidates.append(region := Region(samples))
         region.groups.append(group)
         region.parts = _parts(group) or region.parts
         home[group] = region
-    return [region for region in found if region.worthwhile()]
+    return [region for region in candidates if region.worthwhile()]
 
 
 def _parts(group: Group) -> int | None:
@@ -72,10 +72,10 @@ def _samples(group: Group, stored: set[Node]) -> int | None:
         samples = space.sides[0]
     else:
         return None
-    made = [node for node in space.maps if node in stored and node not in group.repeated]
-    around = [node for node in made if node is not core]  # the core of a group was checked above
+    nodes = [node for node in space.maps if node in stored and node not in group.repeated]
+    around = [node for node in nodes if node is not core]  # the core of a group was checked above
     by_sample = all(node.shape[:1] == (samples,) and space.maps[node][0] == 0 for node in around)
-    return samples if samples > 1 and by_sample and made else None
+    return samples if samples > 1 and by_sample and nodes else None
 
 
 def _joins(
@@ -92,13 +92,13 @@ def _joins(
     outside = [other for other in before[group] if home.get(other) is not region]
     if depends(outside, region.groups):
         return False
-    return all(_same_sample(group, made, region.samples) for other in inside for made in _read(group, other))
+    return all(_same_sample(group, node, region.samples) for other in inside for node in _read(group, other))
 
 
 def _read(group: Group, other: Group) -> set[Node]:
     """Return the values that a group reads from another."""
-    made = set(other.own_nodes)
-    return {source(x) for node in group.members for x in node.inputs} & made
+    nodes = set(other.own_nodes)
+    return {source(x) for node in group.members for x in node.inputs} & nodes
 
 
 def _same_sample(group: Group, made: Node, samples: int) -> bool:
@@ -127,9 +127,9 @@ def _is_within_sample(group: Group, node: Node, position: int, whole: int) -> bo
     """Return whether a nest reads an operand from a single sample at each index of its first axis."""
     space, x = group.space, node.inputs[position]
     m = space.inner.get(node) or operand(node, position, space.maps[node])
-    found, steps = require_layout(x), [0] * len(space.sides)
-    for axis, stride in zip(m, found.strides, strict=True):
+    placement, steps = require_layout(x), [0] * len(space.sides)
+    for axis, stride in zip(m, placement.strides, strict=True):
         if axis is not None:
             steps[axis] += stride
-    reach = found.offset + sum((side - 1) * step for side, step in zip(space.sides[1:], steps[1:], strict=True))
-    return steps[0] == whole and min(steps) >= 0 and found.offset >= 0 and reach < whole
+    reach = placement.offset + sum((side - 1) * step for side, step in zip(space.sides[1:], steps[1:], strict=True))
+    return steps[0] == whole and min(steps) >= 0 and placement.offset >= 0 and reach < whole

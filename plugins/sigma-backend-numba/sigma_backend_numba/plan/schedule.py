@@ -100,11 +100,11 @@ class GroupSchedule:
     def _note(self, group: Group) -> None:
         """Record which values a group reads from memory."""
         self.reads[group] = _unique(self._roots(source(x)) for x in group.operands)
-        made = [root for root in self.reads[group] if root in self.grouping.groups.of]
+        roots = [root for root in self.reads[group] if root in self.grouping.groups.of]
         for root in self.reads[group]:
             self._readers.setdefault(root, []).append(group)
-        self._before[group] = _unique([[self.grouping.groups.of[root] for root in made]])
-        self.stored.update(made)
+        self._before[group] = _unique([[self.grouping.groups.of[root] for root in roots]])
+        self.stored.update(roots)
 
     # -- updates in place ----------------------------------------------------------------------------------------------
     def _update(self, out: int) -> None:
@@ -141,12 +141,12 @@ class GroupSchedule:
         seen: set[Group] = set()
         waiting = [*groups]
         while waiting:
-            found = waiting.pop()
-            if found in wanted:
+            candidate = waiting.pop()
+            if candidate in wanted:
                 return True
-            if found not in seen and found.level >= lowest:
-                seen.add(found)
-                waiting += self._before[found]
+            if candidate not in seen and candidate.level >= lowest:
+                seen.add(candidate)
+                waiting += self._before[candidate]
         return False
 
     # -- order ---------------------------------------------------------------------------------------------------------
@@ -197,12 +197,12 @@ class GroupSchedule:
         axis, begin, each = whole.attrs["axis"], 0, regular(whole.shape).strides
         alone = group not in self.regions and whole not in self.updates and whole not in self.within
         for x in whole.inputs[: REPLACING[whole.op]]:
-            made, place = self.grouping.groups.of.get(x), begin * each[axis]
+            producer, place = self.grouping.groups.of.get(x), begin * each[axis]
             begin += x.shape[axis]
-            if not alone or made is None or x in {*made.cores} or x in self.delivered or x not in self.stored:
+            if not alone or producer is None or x in {*producer.cores} or x in self.delivered or x not in self.stored:
                 continue
             once = sum(source(y) is x for y in whole.inputs) == 1 and self._readers.get(x) == [group]
-            if once and made.kind != "plain" and made not in self.regions:
+            if once and producer.kind != "plain" and producer not in self.regions:
                 self.within[x] = whole, place
 
     def _allocate(self) -> None:
@@ -229,8 +229,8 @@ class GroupSchedule:
                 readers.setdefault(root, set()).add(self.regions.get(group))
         for region in dict.fromkeys(self.regions.values()):
             end = 0
-            made = (node for group in region.groups for node in group.own_nodes if node in self.stored)
-            for node in made:
+            nodes = (node for group in region.groups for node in group.own_nodes if node in self.stored)
+            for node in nodes:
                 own = node not in self.delivered and node.shape[:1] == (region.samples,)
                 if own and node.op != "kernel_parts" and readers.get(node) == {region}:
                     self.locals[node] = end
@@ -242,9 +242,9 @@ class GroupSchedule:
 
         A result is computed when the first of the operands is that is written to its place in it.
         """
-        made = node.inputs[0] if node.op == "part" else node
+        producer = node.inputs[0] if node.op == "part" else node
         placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op in REPLACING else ()
-        return min(self.grouping.groups.of[x].level for x in (made, *placed))
+        return min(self.grouping.groups.of[x].level for x in (producer, *placed))
 
 
 def _bytes_of(node: Node) -> int:

@@ -19,8 +19,8 @@ def own_strides(node: Node, m: Map, nest: Shape) -> tuple[int, tuple[int, ...]]:
 
 def nest_strides(each: tuple[int, ...], m: Map, nest: Shape) -> tuple[int, ...]:
     """Return the stride along each axis of a nest, given those of the axes that follow it."""
-    found = [0] * len(nest)
+    steps = [0] * len(nest)
     for axis, stride in zip(m, each, strict=True):
         if axis is not None:
-            found[axis] += stride
-    return tuple(found)
+            steps[axis] += stride
+    return tuple(steps)

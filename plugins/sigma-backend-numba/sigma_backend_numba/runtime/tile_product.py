@@ -92,9 +92,9 @@ def lay(tile: Any, spare: Any, start: Any, step: Any, along: Any, count: Any, in
     else:
         to = sel(paired, address(tile), address(spare))
         for w in range(16):
-            one, two = sel(2 * w < inner, 2 * w * along, i8(0)), sel(2 * w + 1 < inner, (2 * w + 1) * along, i8(0))
-            x = some(at(start, one), sel(2 * w < inner, count, i8(0)))
-            pairs(at(as_i4(to), w * 16), x, some(at(start, two), sel(2 * w + 1 < inner, count, i8(0))))
+            even, odd = sel(2 * w < inner, 2 * w * along, i8(0)), sel(2 * w + 1 < inner, (2 * w + 1) * along, i8(0))
+            x = some(at(start, even), sel(2 * w < inner, count, i8(0)))
+            pairs(at(as_i4(to), w * 16), x, some(at(start, odd), sel(2 * w + 1 < inner, count, i8(0))))
     if to == address(spare):
         turned16(as_f4(address(tile)), 16, as_f4(address(spare)), 16)
 
@@ -106,8 +106,8 @@ def keep(sums: Any, to: Any, apart: Any, rows: Any, columns: Any, scale: Any, ad
     for r in range(rows):
         for k in range(2):
             place = at(to, r * apart + sel(columns > 16 * k, 16 * k, i8(0)))
-            found = wide(at(sums, (r // 16 * 2 + k) * 256 + r % 16 * 16)) * by
+            tile = wide(at(sums, (r // 16 * 2 + k) * 256 + r % 16 * 16)) * by
             if added:
-                stored(place, some(place, columns - 16 * k) + found, columns - 16 * k)
+                stored(place, some(place, columns - 16 * k) + tile, columns - 16 * k)
             else:
-                stored(place, found, columns - 16 * k)
+                stored(place, tile, columns - 16 * k)
