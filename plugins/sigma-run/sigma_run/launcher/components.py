@@ -26,8 +26,8 @@ WIDE = 100  # columns of text at most
 def components(kind: str | None, name: str | None, as_json: bool) -> None:
     """List the components of the installed plugins: all of them, those of one KIND, or the settings of one by NAME."""
     if kind and name:
-        records = describe(kind, name)
-        document(records) if as_json else _show(records)
+        description = describe(kind, name)
+        document(description) if as_json else _show(description)
         return
     rank = list(KINDS).index
     records = sorted(catalogue().components(kind), key=lambda c: (rank(c.kind), c.name, c.distribution))
