@@ -130,7 +130,7 @@ class TrainingHandle:
     _future: Future[Summary]
 
     @property
-    def done(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether training has ended."""
         return self._future.done()
 

@@ -42,7 +42,7 @@ UNDESCRIBED = "# Trained from Python, without a plugin that describes runs.\n"
 IDLE = ("created", "prepared", "stopped", "failed")  # states in which training may begin
 
 
-def _resolved(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
+def _resolve_monitors(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
     """Resolve names and tables of monitors."""
     return resolve_components(Resolver(environment.catalogue), "monitors", Monitor, monitors)
 
@@ -62,7 +62,7 @@ class Environment(SteeringMethods, settings.Settled):
     )
     folder: Path | None = field(default=None, kw_only=True, converter=settings.folder)
     monitors: Any = field(
-        factory=dict, kw_only=True, on_setattr=_resolved
+        factory=dict, kw_only=True, on_setattr=_resolve_monitors
     )  # by name, or a list: objects, names, tables
     control: bool = field(default=True, kw_only=True, validator=settings.in_((True, False)))  # by other shells
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
@@ -116,7 +116,7 @@ class Environment(SteeringMethods, settings.Settled):
 
     def lifecycles(self) -> dict[str, Lifecycle]:
         """Return the lifecycle of each trainer that is prepared."""
-        return {name: trainer.lifecycle for name, trainer in [*self.trainers.items()] if trainer.prepared}
+        return {name: trainer.lifecycle for name, trainer in [*self.trainers.items()] if trainer.is_prepared}
 
     # -- what trainers get ---------------------------------------------------------------------------------------------
     @property
@@ -145,7 +145,7 @@ class Environment(SteeringMethods, settings.Settled):
     @property
     def state(self) -> str:
         """Return created, prepared, running, paused (every trainer still at work has paused), stopped or failed."""
-        prepared = self.trainers and all(trainer.prepared for trainer in [*self.trainers.values()])
+        prepared = self.trainers and all(trainer.is_prepared for trainer in [*self.trainers.values()])
         return self._runner.state or ("prepared" if prepared else "created")
 
     @property

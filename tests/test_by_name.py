@@ -23,7 +23,7 @@ from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_operator_local.local import LocalOperator
 from sigma_operator_local.shards import Sum
 from sigma_optimisers import Adam, ClipNorm, Exponential, MaxNorm, WarmUp
-from sigma_run.config import build, parse, structured
+from sigma_run.config import build, load_configuration, parse
 from sigma_run.config.writing import toml
 
 ROOT = Path(__file__).parents[1]
@@ -464,7 +464,7 @@ def test_a_named_data_set_is_divided_in_python_as_in_a_file(way: str) -> None:
     else:
         tables = {"format": 1, "data": {"dataset": table}, "network": {"architecture": network}}
         text = toml({**tables, "trainer": {"optimiser": "adam", "epochs": 1}})
-        trainer = build(structured(parse(text, "text"), catalogue())).trainer("trainer")
+        trainer = build(load_configuration(parse(text, "text"), catalogue())).trainer("trainer")
     trainer.fit(epochs=1)
     rows = trainer.session.setup.evaluator.splits
     assert {name: len(one) for name, one in rows.items()} == {"training": 90, "validation": 60}

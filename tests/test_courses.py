@@ -60,7 +60,7 @@ def _fitted(trainer: Any, **goals: int) -> Fitted:
 
     thread = threading.Thread(target=train, daemon=True)
     thread.start()
-    _until(lambda: future.done() or (trainer.prepared and trainer.session.queue.busy))
+    _until(lambda: future.done() or (trainer.is_prepared and trainer.session.queue.busy))
     return Fitted(thread, future)
 
 
@@ -146,7 +146,7 @@ def test_training_is_steered_from_another_thread(start: Callable[[Environment], 
         sigma.go()
         sigma.stop()
         handle.result(PATIENCE)
-        assert (handle.done, sigma.state) == (True, "stopped")
+        assert (handle.has_ended, sigma.state) == (True, "stopped")
 
 
 @pytest.mark.parametrize("command", ["pause", "stop"])
@@ -355,7 +355,7 @@ def test_what_is_wrong_before_training_is_raised_at_once() -> None:
 def test_leaving_the_environment_waits_for_training_in_the_background() -> None:
     with _slow() as sigma:
         training = sigma.run_async()
-    assert training.done
+    assert training.has_ended
 
 
 def test_ctrl_c_leaves_training_in_the_background_on() -> None:

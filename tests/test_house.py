@@ -260,7 +260,7 @@ def test_the_kernel_lists_the_existing_and_the_planned_rooms():
 @pytest.mark.rooms
 def test_component_names_are_unique_across_rooms():
     taken: dict[tuple[str, str], str] = {}
-    for component in (one for one in catalogue().components() if one.distribution in rooms.known()):
+    for component in (one for one in catalogue().components() if one.distribution in rooms.offers()):
         assert (component.kind, component.name) not in taken, component
         taken[component.kind, component.name] = component.distribution
 
@@ -268,7 +268,7 @@ def test_component_names_are_unique_across_rooms():
 @pytest.mark.rooms
 def test_all_installed_rooms_are_ready():
     assert {
-        plugin.name: plugin.reason for plugin in find() if plugin.name in rooms.known() and plugin.state != "ready"
+        plugin.name: plugin.reason for plugin in find() if plugin.name in rooms.offers() and plugin.state != "ready"
     } == {}
 
 

@@ -117,7 +117,7 @@ def test_help_lists_the_kernels_commands_and_those_that_plugins_declare_without_
 
 @pytest.mark.rooms
 def test_help_has_a_line_for_each_command_of_the_rooms(capsys):
-    of_rooms = {name: line for commands in rooms._all()["commands"].values() for name, line in commands.items()}
+    of_rooms = {name: line for commands in rooms._read_rooms()["commands"].values() for name, line in commands.items()}
     found = listed(capsys)
     assert len(of_rooms) > 20
     assert {name: found.get(name) for name in of_rooms} == of_rooms

@@ -18,7 +18,7 @@ from sigma_kernel import Environment, functions as f
 from sigma_kernel.contracts import Optimisation
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaWarning
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.own import imported
+from sigma_kernel.plugins.own import import_object
 from sigma_kernel.plugins.paths import path_of
 from sigma_layers import Dense, Function, Input, Output, SquaredDifference
 from sigma_optimisers import Adam
@@ -272,7 +272,7 @@ def test_a_run_with_a_component_of_ones_own_resumes_and_replays_once_trusted(
 @pytest.mark.parametrize("trust", ["acme", "acme_own.part", "acme_own.parts.Swish", "parts", "acme_own:", ""])
 def test_trust_is_by_the_exact_name_of_a_package_or_a_module(trust: str, own: Any) -> None:
     with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):
-        imported("acme_own.parts:Swish", {trust})
+        import_object("acme_own.parts:Swish", {trust})
 
 
 def test_opening_a_strangers_file_or_run_imports_nothing(own: Any, tmp_path: Path) -> None:
@@ -301,13 +301,13 @@ def test_opening_a_strangers_file_or_run_imports_nothing(own: Any, tmp_path: Pat
 )
 def test_a_trusted_module_does_not_vouch_for_what_it_imported(path: str, own: Any) -> None:
     with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):
-        imported(path, {"acme_own"})
+        import_object(path, {"acme_own"})
 
 
 @pytest.mark.parametrize("path", ["acme_own.parts", ":Swish", "acme_own.parts:", "acme own:Swish", "../acme:Swish", ""])
 def test_a_path_of_own_code_has_one_form(path: str) -> None:
     with pytest.raises(SigmaConfigError, match=r"must have the form 'package\.module:Object'"):
-        imported(path, {"acme_own", "acme own", ""})
+        import_object(path, {"acme_own", "acme own", ""})
 
 
 @pytest.mark.parametrize(
@@ -322,19 +322,19 @@ def test_a_path_of_own_code_has_one_form(path: str) -> None:
     ],
 )
 def test_only_functions_of_the_graph_need_no_trust(path: str) -> None:
-    assert imported("sigma_kernel.functions:sin", ()) is f.sin
+    assert import_object("sigma_kernel.functions:sin", ()) is f.sin
     with pytest.raises(SigmaConfigError, match="is code that no plugin offers"):
-        imported(path, ())
+        import_object(path, ())
 
 
 def test_a_trusted_object_that_is_missing_or_fails_is_an_error_with_a_remedy(own: Any, tmp_path: Path) -> None:
     with pytest.raises(SigmaPluginError, match="cannot be imported .*Put the directory of its package on PYTHONPATH"):
-        imported("acme_own.parts:Missing", {"acme_own"})
+        import_object("acme_own.parts:Missing", {"acme_own"})
     with pytest.raises(SigmaPluginError, match="No module named 'acme_other'"):
-        imported("acme_other:Thing", {"acme_other"})
+        import_object("acme_other:Thing", {"acme_other"})
     (tmp_path / "code" / "acme_own" / "ends.py").write_text("raise SystemExit(3)")
     with pytest.raises(SigmaPluginError, match="cannot be imported"):
-        imported("acme_own.ends:Thing", {"acme_own"})
+        import_object("acme_own.ends:Thing", {"acme_own"})
 
 
 def test_own_code_in_a_slot_must_fulfil_its_contract(

@@ -292,7 +292,7 @@ def test_an_unknown_distribution_is_not_recommended(distribution):
 
 
 def test_a_quarantined_plugin_is_reported_when_its_component_is_needed(distribution, monkeypatch):
-    monkeypatch.setitem(rooms._all()["planned"], "sigma-room", {"layer": "rare_one"})
+    monkeypatch.setitem(rooms._read_rooms()["planned"], "sigma-room", {"layer": "rare_one"})
     distribution("sigma-room", text="import not_there_at_all")
     with pytest.raises(SigmaPluginError, match="sigma-room should offer it, but is broken \\(ModuleNotFoundError"):
         catalogue().resolve("layer", "rare_one")
@@ -492,8 +492,8 @@ def test_what_a_distribution_offers_now_goes_before_what_it_offered_before():
 
 
 def test_a_missing_room_is_named_for_a_component_that_it_has_taken_over(monkeypatch):
-    table = {**rooms._all(), "moved": {"monitor": {"sigma-data:screen": "sigma-plot:display"}}}
-    monkeypatch.setattr(rooms, "_all", lambda: table)
+    table = {**rooms._read_rooms(), "moved": {"monitor": {"sigma-data:screen": "sigma-plot:display"}}}
+    monkeypatch.setattr(rooms, "_read_rooms", lambda: table)
     with pytest.raises(SigmaPluginError, match="monitor 'display': sigma-plot is not installed. python -m pip install"):
         Catalogue(()).resolve("monitor", "sigma-data:screen")
 

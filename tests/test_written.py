@@ -17,7 +17,7 @@ from sigma_kernel import Environment, functions as f
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaStateError, SigmaWarning
 from sigma_kernel.network.notation import parse as parsed
 from sigma_kernel.plugins.catalogue import catalogue, load as loaded
-from sigma_kernel.plugins.choice import made
+from sigma_kernel.plugins.choice import make_choices
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
@@ -26,7 +26,7 @@ from sigma_kernel.settings.records import REQUIRED, settings as declared
 from sigma_layers import Add, Concat, Dense, Dropout, Function, Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam, MaxNorm, StepDecay
 from sigma_run import load
-from sigma_run.config import build, parse, structured
+from sigma_run.config import build, load_configuration, parse
 from sigma_run.config.tables import Writer
 from sigma_run.launcher.group import main
 
@@ -107,7 +107,7 @@ def test_every_component_is_read_back_from_its_table_in_a_file_and_in_python(rec
         cls for cls, kind in KINDS.items() if kind == record.kind and isinstance(component, (cls, Mapping))
     )
     read = FileLoader(catalogue()).load(parse(_toml(table), "text").values["value"], contract)
-    from_file, from_python = made(read), Resolver(catalogue())(record.kind, table)
+    from_file, from_python = make_choices(read), Resolver(catalogue())(record.kind, table)
     assert type(from_file) is type(from_python) is type(component)
     assert plainly(from_file) == plainly(from_python) == table
     assert table == record.full_name or table["type"] == record.full_name
@@ -228,7 +228,7 @@ def test_the_configuration_of_a_run_made_in_python_names_components_in_full(tmp_
         "initialisers:he_normal",
     ):
         assert f'"sigma-{name}"' in text
-    assert not structured(parse(text, "config.toml"), catalogue()).monitors
+    assert not load_configuration(parse(text, "config.toml"), catalogue()).monitors
 
 
 def test_several_optimisers_and_their_order_are_written(tmp_path: Path) -> None:
@@ -425,7 +425,7 @@ def test_a_trainer_of_a_file_is_saved_too_and_a_named_data_set_evaluates(tmp_pat
         network.architecture = "input(4) + output(3) + softmax_cross_entropy()"
         trainer = { optimiser = "adam", epochs = 2 }
     """
-    with build(structured(parse(dedent(text), "text"), catalogue())) as made:
+    with build(load_configuration(parse(dedent(text), "text"), catalogue())) as made:
         made.run()
         trainer = made.trainer("trainer")
         assert load(trainer.save(tmp_path / "iris")).evaluate("validation") == trainer.evaluate("validation")

@@ -153,7 +153,7 @@ class PatternCommand(Command):
     def for_trainers(self, root: Registry, trainers: Mapping[str, CommandTarget]) -> Mapping[str, Command]:
         """Return the command of each trainer that has matches; raise SigmaAddressError if nothing matches."""
         if not (addresses := root.addresses(self.pattern)):
-            raise root.unmatched(self.pattern)
+            raise root.unmatched_error(self.pattern)
         inside = self.pattern if self.pattern.startswith("**") else self.pattern.partition(".")[2]
         named = (address.partition(".")[0] for address in addresses)
         return {name: evolve(self, pattern=inside) for name in named if name in trainers}

@@ -207,7 +207,7 @@ class Trainer(ABC):
 
     @property
     @abstractmethod
-    def prepared(self) -> bool:
+    def is_prepared(self) -> bool:
         """Return whether the trainer is prepared, which fixes its settings."""
 
     @abstractmethod

@@ -33,7 +33,7 @@ from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
-from sigma_kernel.settings import documented, is_finite
+from sigma_kernel.settings import is_finite, read_docs
 
 Nodes = Mapping[str, Node]  # by name or address
 Resolve = Callable[..., Any]  # a component by its kind or contract, by what was chosen, and where it was
@@ -105,7 +105,7 @@ def live(
 def live_settings(component: Any) -> dict[str, LiveSetting]:
     """Return the live settings of an attrs object by name, with their current values."""
     cls: Any = type(component)
-    attributes, docs = [f for f in attrs.fields(cls) if "live" in f.metadata], documented(cls)
+    attributes, docs = [f for f in attrs.fields(cls) if "live" in f.metadata], read_docs(cls)
     values = {f.name: {"value": float(getattr(component, f.name)), "doc": docs.get(f.name, "")} for f in attributes}
     return {f.name: evolve(f.metadata["live"], name=f.name, **values[f.name]) for f in attributes}
 

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, name_components, suggest_name
 from sigma_kernel.plugins import rooms
-from sigma_kernel.plugins.discovery import Plugin, find, installed, normal, reason, required
-from sigma_kernel.plugins.own import TRUST, imported
+from sigma_kernel.plugins.discovery import Plugin, find, list_installed, normal, reason, requires
+from sigma_kernel.plugins.own import TRUST, import_object
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.scanning import OWN
 
@@ -47,13 +47,13 @@ class Catalogue:
 
         Raises SigmaConfigError for an unknown one.
         """
-        names, chosen = rooms.known().keys() | {plugin.name for plugin in self.plugins}, [*map(normal, distributions)]
+        names, chosen = rooms.offers().keys() | {plugin.name for plugin in self.plugins}, [*map(normal, distributions)]
         for name in chosen:
             if name not in names:
                 raise SigmaConfigError(
                     f"no plugin is called {name!r}.{suggest_name(name, names) or ' See `sigma plugins`.'}"
                 )
-        return type(self)(self.plugins, chosen + [dist for name in chosen for dist in required(name)], self.trusted)
+        return type(self)(self.plugins, chosen + [dist for name in chosen for dist in requires(name)], self.trusted)
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self.plugins)} plugins, {len(list(self.components()))} components)"
@@ -80,10 +80,10 @@ class Catalogue:
         """
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
-        candidates = self._named(kind, name)
+        candidates = self._find(kind, name)
         if len(candidates) > 1:
             own = wanted == DEFAULT or kind == "command"  # short names in journals are those of the project
-            prefer = (*self.prefer, *rooms.known()) if own else self.prefer
+            prefer = (*self.prefer, *rooms.offers()) if own else self.prefer
             candidates = [c for wanted in prefer for c in candidates if c.distribution == wanted][:1] or candidates
         if len(candidates) > 1:
             offers = " and ".join(c.distribution for c in candidates)
@@ -96,9 +96,9 @@ class Catalogue:
 
     def offers(self, kind: str, name: str) -> bool:
         """Return whether a plugin that is ready offers a component of this name, or for this ``default:role``."""
-        return bool(self._named(kind, name))
+        return bool(self._find(kind, name))
 
-    def _named(self, kind: str, name: str) -> list[Component]:
+    def _find(self, kind: str, name: str) -> list[Component]:
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
         if wanted == DEFAULT:
@@ -129,7 +129,7 @@ class Catalogue:
         The kind ``python`` is that of own code: its name is a path ``package.module:Object``, of a trusted package.
         """
         if kind == OWN:
-            return imported(name, self.trusted)
+            return import_object(name, self.trusted)
         component = self.resolve(kind, name)
         if warning := self.plugin(component.distribution).warning:
             warnings.warn(f"{component.distribution}: {warning}", stacklevel=2)
@@ -144,8 +144,8 @@ class Catalogue:
         here = {plugin.name: plugin for plugin in self.plugins}
         if distribution == DEFAULT:
             distribution, name = rooms.default(kind, name)
-        distribution, name = rooms.moved(kind, distribution, name)
-        if distribution and distribution not in here and distribution not in rooms.known():
+        distribution, name = rooms.current_name(kind, distribution, name)
+        if distribution and distribution not in here and distribution not in rooms.offers():
             hint = suggest_name(distribution, here, "Installed are:")
             raise SigmaPluginError(f"{what} {name!r}: no installed plugin is called {distribution!r}.{hint}")
         for offer in [distribution] if distribution else rooms.offering(kind, name):
@@ -206,10 +206,10 @@ def catalogue(*only: str) -> Catalogue:
     SIGMA_TRUST is trusted.
     """
     trusted = map(str.strip, os.environ.get(TRUST, "").split(","))
-    return _catalogue(disabled(), only).trusting(filter(None, trusted))
+    return _catalogue(list_disabled(), only).trusting(filter(None, trusted))
 
 
-def disabled() -> tuple[str, ...]:
+def list_disabled() -> tuple[str, ...]:
     """Return the normalised names of the distributions in SIGMA_DISABLE_PLUGINS."""
     return tuple(normal(name.strip()) for name in os.environ.get(DISABLE, "").split(",") if name.strip())
 
@@ -218,7 +218,7 @@ def disabled() -> tuple[str, ...]:
 def _catalogue(left_out: tuple[str, ...], only: tuple[str, ...]) -> Catalogue:
     result = Catalogue(find(left_out, only))
     name_components(result.components())
-    names = installed() if left_out else ()
+    names = list_installed() if left_out else ()
     for name in left_out:
         if name not in names:
             warnings.warn(

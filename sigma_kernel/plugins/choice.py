@@ -40,18 +40,18 @@ def dump(value: Any, write: Callable[[Any], Any], place: Callable[[Path], str] =
     return write(value)
 
 
-def plain(value: Any, place: Callable[[Path], str] = str) -> Any:
+def to_plain(value: Any, place: Callable[[Path], str] = str) -> Any:
     """Return a choice or a table of a file as plain values; raises TypeError for what TOML cannot express."""
 
     def write(thing: Any) -> Any:
         if isinstance(thing, Choice):
             own = thing.key == OWN
-            return {thing.key: thing.name, **plain(thing.settings, place)} if thing.settings or own else thing.name
+            return {thing.key: thing.name, **to_plain(thing.settings, place)} if thing.settings or own else thing.name
         if callable(thing) and (path := path_of(thing)):
             return {OWN: path}
         if attrs.has(type(thing)):
             values = {f.name: getattr(thing, f.name) for f in attrs.fields(type(thing)) if f.init}
-            return _flat(thing, plain(values, place), place)
+            return _flat(thing, to_plain(values, place), place)
         raise TypeError(f"{thing!r} has no place in a configuration")
 
     return dump(value, write, place)
@@ -62,7 +62,7 @@ def _flat(record: Any, table: dict[str, Any], place: Callable[[Path], str]) -> d
     slot = getattr(record, "slot", "")
     if not slot or getattr(record, slot).key == OWN:
         return table
-    inner = plain(getattr(record, slot).settings, place)
+    inner = to_plain(getattr(record, slot).settings, place)
     return table if inner.keys() & table.keys() else {**table, slot: getattr(record, slot).name, **inner}
 
 
@@ -71,14 +71,14 @@ class Choice(Generic[T]):
     """A component with its settings, defaults included; equal if its TOML is equal."""
 
     name: str  # ``distribution:name``
-    settings: Mapping[str, Any] = field(eq=lambda settings: plain(settings))
+    settings: Mapping[str, Any] = field(eq=lambda settings: to_plain(settings))
     factory: Callable[..., T] = field(eq=False, repr=False)
     key: str = "type"  # or ``python``, for the path of one's own class
     _ready: list[T] = field(factory=list, init=False, eq=False, repr=False)
 
     def prepare(self) -> None:
         """Make the component that the first call of :meth:`make` returns; raises what its own validators raise."""
-        self._ready.append(construct(self.factory, made(self.settings)))
+        self._ready.append(construct(self.factory, make_choices(self.settings)))
 
     def make(self) -> T:
         """Return the component, which is made once; another call makes another, as two runs must not share one."""
@@ -87,10 +87,10 @@ class Choice(Generic[T]):
         return self._ready.pop()
 
 
-def made(value: Any) -> Any:
+def make_choices(value: Any) -> Any:
     """Return a setting with every choice in it replaced by the component made from it."""
     if isinstance(value, Choice):
         return value.make()
     if isinstance(value, Mapping):
-        return {key: made(inner) for key, inner in value.items()}
-    return type(value)(map(made, value)) if isinstance(value, list | tuple) else value
+        return {key: make_choices(inner) for key, inner in value.items()}
+    return type(value)(map(make_choices, value)) if isinstance(value, list | tuple) else value

@@ -32,7 +32,7 @@ def _kind_of(wanted: type) -> str | None:
     return next((kind for cls, kind in KINDS.items() if issubclass(wanted, cls)), None)
 
 
-def divided(
+def divide_dataset(
     kind: str, made: Any, chosen: Mapping[str, str], table: Mapping[str, Any], known: Iterable[str]
 ) -> dict[str, Any] | None:
     """Return the table of a data set in parts, for one that has a ``split`` and no splits of its own, else None."""

@@ -53,7 +53,7 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]++", "-", name).lower()
 
 
-def required(name: str) -> list[str]:
+def requires(name: str) -> list[str]:
     """Return the normalised names of the distributions that an installed one requires; none if it is not installed."""
     try:
         stated = metadata.requires(name) or []
@@ -62,7 +62,7 @@ def required(name: str) -> list[str]:
     return [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in stated if "extra ==" not in text]
 
 
-def installed() -> set[str]:
+def list_installed() -> set[str]:
     """Return the normalised names of the distributions with plugins, without importing them."""
     entries, broken = _entries()
     return {normal(name) for name in (*(about["Name"] for _, about in entries), *(plugin.name for plugin in broken))}
@@ -84,7 +84,7 @@ def find(disabled: Iterable[str] = (), only: Collection[str] = ()) -> tuple[Plug
     return tuple(sorted(plugins, key=lambda plugin: plugin.name))
 
 
-def _about(distribution: metadata.Distribution | None) -> Any:
+def _read_metadata(distribution: metadata.Distribution | None) -> Any:
     """Return the metadata of a distribution; raises an exception of any kind if they cannot be read."""
     about: Any = distribution and distribution.metadata  # reads a file each time
     if not about["Name"]:
@@ -95,12 +95,12 @@ def _about(distribution: metadata.Distribution | None) -> Any:
 def _entries(group: str = GROUP) -> tuple[list[tuple[metadata.EntryPoint, Any]], list[Plugin]]:
     """Return entry points with the metadata of their distributions, and distributions with broken ones, quarantined."""
     try:
-        return [(entry, _about(entry.dist)) for entry in metadata.entry_points(group=group)], []
+        return [(entry, _read_metadata(entry.dist)) for entry in metadata.entry_points(group=group)], []
     except Exception:  # one distribution is broken: read them one by one, which is slower
         by_distribution, broken = dict[str, list[tuple[metadata.EntryPoint, Any]]](), []
         for distribution in metadata.distributions():
             try:
-                about, own = _about(distribution), distribution.entry_points.select(group=group)
+                about, own = _read_metadata(distribution), distribution.entry_points.select(group=group)
                 by_distribution.setdefault(normal(about["Name"]), [(entry, about) for entry in own])
             except Exception as error:
                 where = str(getattr(distribution, "_path", distribution))

@@ -17,12 +17,12 @@ from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaError, SigmaPluginError, suggest_name
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.plugins.choice import Choice, made, plain
-from sigma_kernel.plugins.components import component_names, contract, divided, kind_of
+from sigma_kernel.plugins.choice import Choice, make_choices, to_plain
+from sigma_kernel.plugins.components import component_names, contract, divide_dataset, kind_of
 from sigma_kernel.plugins.kinds import check_contract, fulfils
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import is_table, signature
-from sigma_kernel.settings.mistakes import Faults, Mismatch, Override, Place, Unknown, Wrong, shown
+from sigma_kernel.settings.mistakes import Faults, Mismatch, Override, Place, Unknown, Wrong, format_value
 from sigma_kernel.settings.records import REQUIRED, Setting, construct, explain, settings
 
 # types that a plain TOML value can express: the accepted Python types, and the name for messages
@@ -106,9 +106,9 @@ class Loader:
             factory = self.look_up(key if key == OWN else kind, name)
             if wanted is not None and not fulfils(factory, wanted):
                 raise ValueError(f"must be of type {wanted.__name__} (got {name!r}).")
-        faults.done()
-        if parts := divided(kind, factory, {key: name}, table, _parameters(factory)[0]):
-            return self._divided(parts, kind, wanted)
+        faults.raise_all()
+        if parts := divide_dataset(kind, factory, {key: name}, table, _parameters(factory)[0]):
+            return self._load_parts(parts, kind, wanted)
         more = "" if key == OWN else f" See `sigma components {kind} {name}`."
         full = name if key == OWN else self.catalogue.resolve(kind, name).full_name
         values = self.fill(factory, table, more)
@@ -129,14 +129,14 @@ class Loader:
                 old = getattr(value, setting.attribute.name)
                 if _is_loadable(setting.type) and (loaded := self.load(old, setting.type)) is not old:
                     new[name] = loaded
-        faults.done()
+        faults.raise_all()
         return attrs.evolve(value, **new) if new else value
 
     def make(self, name: str, factory: Any, values: Mapping[str, Any], key: str) -> Any:
         """Return the component of a class and its settings."""
         return construct(factory, values)
 
-    def _divided(self, parts: dict[str, Any], kind: str, wanted: Any) -> Any:
+    def _load_parts(self, parts: dict[str, Any], kind: str, wanted: Any) -> Any:
         """Load a data set in parts; mistakes are reported where the table has the setting."""
         try:
             return self.load_component(parts, kind, wanted)
@@ -172,8 +172,8 @@ class Loader:
                 else:
                     values |= self.write_default(setting)
         if faults.found:
-            explain(cls, values if kind_of(cls) is None else made(values), faults)
-        faults.done()
+            explain(cls, values if kind_of(cls) is None else make_choices(values), faults)
+        faults.raise_all()
         return values
 
     def write_default(self, setting: Setting) -> dict[str, Any]:
@@ -199,8 +199,8 @@ class Loader:
             read = construct(cls, self.fill(cls, {**own, slot: whole}))
         except Wrong as wrong:
             for path, error in wrong.found:
-                faults.found.append(_beside(path, error, given, rest, schema) if path[0] == slot else (path, error))
-        faults.done()
+                faults.found.append(_relocate(path, error, given, rest, schema) if path[0] == slot else (path, error))
+        faults.raise_all()
         return read
 
     def load_list(self, value: Any, type_: Any) -> list[Any] | tuple[Any, ...]:
@@ -211,7 +211,7 @@ class Loader:
         kinds = kinds if is_tuple and kinds[-1] is not Ellipsis else kinds[:1] * len(value)
         if len(value) != len(kinds):
             raise Mismatch(f"a list of {len(kinds)} values", value)
-        row, wanted = self._each(enumerate(value), kinds), tuple if is_tuple else type(value)
+        row, wanted = self._load_items(enumerate(value), kinds), tuple if is_tuple else type(value)
         same = isinstance(value, wanted) and all(row[index] is old for index, old in enumerate(value))
         return value if same else wanted(row.values())
 
@@ -222,7 +222,7 @@ class Loader:
             return dict(zip(component_names(rows), self.load_list(rows, list[inner]), strict=True))  # type: ignore[valid-type]
         if not isinstance(value, Mapping):
             raise Mismatch("a table with a name for each", value)
-        table = self._each(value.items(), (inner,) * len(value))
+        table = self._load_items(value.items(), (inner,) * len(value))
         return value if all(table[key] is old for key, old in value.items()) else table
 
     def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
@@ -231,12 +231,12 @@ class Loader:
             return list(value)
         return None if isinstance(value, Mapping) and not is_table(value) else [value]
 
-    def _each(self, items: Iterable[tuple[Any, Any]], kinds: tuple[Any, ...]) -> dict[Any, Any]:
+    def _load_items(self, items: Iterable[tuple[Any, Any]], kinds: tuple[Any, ...]) -> dict[Any, Any]:
         faults, values = Faults(), dict[Any, Any]()
         for (key, value), kind in zip(items, kinds, strict=True):
             with faults.locate(key):
                 values[key] = self.load(value, kind)
-        faults.done()
+        faults.raise_all()
         return values
 
     def load_union(self, value: Any, type_: Any) -> Any:
@@ -281,7 +281,7 @@ class FileLoader(Loader):
 
     def write_default(self, setting: Setting) -> dict[str, Any]:
         """Return the default of a setting if a file can express it."""
-        return {setting.name: setting.default} if _written(setting.default) else {}
+        return {setting.name: setting.default} if _is_writable(setting.default) else {}
 
     def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
         """Return components in a list, unless their kind needs names."""
@@ -316,7 +316,7 @@ def _is_loadable(type_: Any) -> bool:
     return parsed or any(map(_is_loadable, inner))
 
 
-def _beside(
+def _relocate(
     path: Place, error: Exception, given: Any, rest: Mapping[str, Any], known: Mapping[str, Any]
 ) -> tuple[Place, Exception]:
     """Return a mistake with its path in the file: settings next to the slot are not in the slot's table."""
@@ -327,9 +327,9 @@ def _beside(
     return path[:1] if path[1:] == ("type",) else path[1:], error
 
 
-def _written(default: Any) -> bool:
+def _is_writable(default: Any) -> bool:
     try:
-        return default is not None and plain(default) is not None
+        return default is not None and to_plain(default) is not None
     except TypeError:  # an object that TOML cannot express: left to the component's own default
         return False
 
@@ -358,7 +358,7 @@ def words(type_: Any) -> str:
         return _PLAIN[type_][1]
     origin = get_origin(type_) or type_
     if origin is Literal:
-        return " or ".join(map(shown, get_args(type_)))
+        return " or ".join(map(format_value, get_args(type_)))
     if origin in _UNIONS:
         return " or ".join(words(member) for member in get_args(type_) if member is not NoneType)
     if (kind := kind_of(type_)) is not None:

@@ -20,7 +20,7 @@ HARMLESS = frozenset({"sigma_kernel.functions"})  # functions of the graph
 FORM = re.compile(r"[A-Za-z_]\w*+(?:\.\w++)*+:[A-Za-z_]\w*+(?:\.[A-Za-z_]\w*+)*+")
 
 
-def imported(path: str, trusted: Collection[str]) -> Any:
+def import_object(path: str, trusted: Collection[str]) -> Any:
     """Import the object of a path ``package.module:Object``.
 
     Raises SigmaConfigError, and imports nothing, unless its package, or exactly its module, is trusted; also for an

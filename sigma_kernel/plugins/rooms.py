@@ -22,45 +22,45 @@ Table = dict[str, dict[str, str]]  # names separated by blanks, by distribution 
 
 
 @cache
-def _all() -> dict[str, Table]:
+def _read_rooms() -> dict[str, Table]:
     return dict(json.loads(PATH.read_text("utf-8")))
 
 
-def known() -> Table:
+def offers() -> Table:
     """Return what the rooms of the project offer, or are planned to offer."""
-    return _all()["planned"] | _all()["offered"]
+    return _read_rooms()["planned"] | _read_rooms()["offered"]
 
 
 def reference() -> str:
     """Return the name of the backend that is used, or that an error asks to install, where no other is preferred."""
-    return next(named["backend"] for named in _all()["reference"].values())
+    return next(named["backend"] for named in _read_rooms()["reference"].values())
 
 
 def offering(kind: str, name: str) -> list[str]:
     """Return the rooms that offer a component of this kind and name."""
-    return [distribution for distribution, kinds in known().items() if name in kinds.get(kind, "").split()]
+    return [distribution for distribution, kinds in offers().items() if name in kinds.get(kind, "").split()]
 
 
 def default(kind: str, role: str) -> tuple[str, str]:
     """Return the room that offers the default component for a role, and its name; no room for an unknown role."""
-    distribution, _, name = _all()["defaults"].get(kind, {}).get(role, f":{role}").rpartition(":")
+    distribution, _, name = _read_rooms()["defaults"].get(kind, {}).get(role, f":{role}").rpartition(":")
     return distribution, name
 
 
-def moved(kind: str, distribution: str, name: str) -> tuple[str, str]:
+def current_name(kind: str, distribution: str, name: str) -> tuple[str, str]:
     """Return the room and the name of a component, given those that it had, or has."""
-    room, _, now = _all()["moved"].get(kind, {}).get(f"{distribution}:{name}", "").rpartition(":")
+    room, _, now = _read_rooms()["moved"].get(kind, {}).get(f"{distribution}:{name}", "").rpartition(":")
     return (room, now) if room else (distribution, name)
 
 
 def names(kind: str) -> set[str]:
     """Return the names of all components of a kind that rooms offer."""
-    return {name for kinds in known().values() for name in kinds.get(kind, "").split()}
+    return {name for kinds in offers().values() for name in kinds.get(kind, "").split()}
 
 
 def summary(distribution: str, command: str) -> str:
     """Return the summary of a room's command; empty for that of another plugin."""
-    return _all()["commands"].get(distribution, {}).get(command, "")
+    return _read_rooms()["commands"].get(distribution, {}).get(command, "")
 
 
 def install(name: str, option: str = "") -> str:
@@ -68,7 +68,7 @@ def install(name: str, option: str = "") -> str:
 
     The command names the directory from which it was installed, or where it lies in a clone of the project.
     """
-    if name in _all()["planned"] and not (CLONE / name).is_dir():
+    if name in _read_rooms()["planned"] and not (CLONE / name).is_dir():
         return "It is planned; there is no release yet."
     return " ".join(filter(None, ("python -m pip install", option, _origin(name))))
 
@@ -78,15 +78,15 @@ def _origin(name: str) -> str:
     try:
         recorded = metadata.distribution(name).read_text("direct_url.json")  # PEP 610
     except metadata.PackageNotFoundError:
-        return f"-e {_shown(CLONE / name)}" if (CLONE / name).is_dir() else name
+        return f"-e {_quote_path(CLONE / name)}" if (CLONE / name).is_dir() else name
     origin = json.loads(recorded) if recorded else {}
     place = urlsplit(origin.get("url", ""))
     if place.scheme != "file":
         return name
     editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
-    return editable + _shown(Path(unquote(place.path)))
+    return editable + _quote_path(Path(unquote(place.path)))
 
 
-def _shown(path: Path) -> str:
+def _quote_path(path: Path) -> str:
     """Return a path as short as it can be written from the working directory, quoted where a shell needs that."""
     return quote(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path))

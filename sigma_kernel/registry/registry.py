@@ -20,7 +20,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.errors import SigmaAddressError, suggest_name
 from sigma_kernel.registry.addresses import levels, literal, matches
-from sigma_kernel.settings import limited
+from sigma_kernel.settings import describe_limits
 
 _Matches = dict[str, "_Leaf | Registry"]  # by address, in the order of the tree
 Get = Callable[[], Any]
@@ -79,7 +79,7 @@ class Kind:
         return {name: limit for name in _HOLDS if (limit := getattr(self, name)) is not None}
 
     def __str__(self) -> str:
-        parts = (_WORDS.get(self.type, f"a {self.type.__name__}"), limited(self._limits()))
+        parts = (_WORDS.get(self.type, f"a {self.type.__name__}"), describe_limits(self._limits()))
         return ", ".join(filter(None, parts)) or "anything"
 
 
@@ -157,7 +157,7 @@ class Registry:
         """Return the value to set at each match, by address; raise SigmaAddressError as :meth:`set` does."""
         leaves = self._leaves(pattern)
         if not leaves:
-            raise self.unmatched(pattern)
+            raise self.unmatched_error(pattern)
         return {address: leaf.check(self._full(address), value) for address, leaf in leaves.items()}
 
     @contextmanager
@@ -319,7 +319,7 @@ class Registry:
             here = here._items.get(name) if isinstance(here, Registry) else None
         return here  # type: ignore[no-any-return]
 
-    def unmatched(self, pattern: str) -> SigmaAddressError:
+    def unmatched_error(self, pattern: str) -> SigmaAddressError:
         """Return the error of a pattern that matches no value."""
         if literal(pattern):
             self._find_entry(pattern)

@@ -48,7 +48,7 @@ class Requirement:
         self.check(owner, attribute, value)
 
 
-def limited(limits: Mapping[str, float]) -> str:
+def describe_limits(limits: Mapping[str, float]) -> str:
     """Return limits of a number in words: ``at least 0 and less than 1``."""
     phrases = {word: limits[name] for name, word in _LIMITS.items() if name in limits}
     return " and ".join(f"{word} {limit:{',' if isinstance(limit, int) else 'g'}}" for word, limit in phrases.items())
@@ -62,7 +62,7 @@ def requirements(validator: Any) -> Iterator[Requirement]:
         yield from requirements(inner) if inner is not None else ()
 
 
-def checked(check: Check, kind: str, words: str = "", choices: Iterable[Any] = (), **limits: float) -> Requirement:
+def require(check: Check, kind: str, words: str = "", choices: Iterable[Any] = (), **limits: float) -> Requirement:
     """Return a validator that raises SigmaConfigError where one of attrs raises ValueError or TypeError.
 
     ``kind`` describes the values that can be checked at all: others raise TypeError. The rest is for descriptions.
@@ -99,41 +99,41 @@ def phrase(error: Exception) -> str:
 
 def ge(limit: float) -> Requirement:
     """Require a number of at least ``limit``."""
-    return checked(validators.ge(limit), "a number", low=limit)
+    return require(validators.ge(limit), "a number", low=limit)
 
 
 def gt(limit: float) -> Requirement:
     """Require a number above ``limit``."""
-    return checked(validators.gt(limit), "a number", above=limit)
+    return require(validators.gt(limit), "a number", above=limit)
 
 
 def le(limit: float) -> Requirement:
     """Require a number of at most ``limit``."""
-    return checked(validators.le(limit), "a number", high=limit)
+    return require(validators.le(limit), "a number", high=limit)
 
 
 def lt(limit: float) -> Requirement:
     """Require a number below ``limit``."""
-    return checked(validators.lt(limit), "a number", below=limit)
+    return require(validators.lt(limit), "a number", below=limit)
 
 
 def in_(options: Container[Any]) -> Requirement:
     """Require one of several values."""
     choices = options if isinstance(options, Iterable) else ()
-    return checked(validators.in_(options), "one of several values", choices=choices)
+    return require(validators.in_(options), "one of several values", choices=choices)
 
 
 def min_len(length: int) -> Requirement:
     """Require at least this length."""
-    return checked(validators.min_len(length), "a list", f"of length {length} or more")
+    return require(validators.min_len(length), "a list", f"of length {length} or more")
 
 
 def deep_iterable(member: Check) -> Requirement:
     """Require a list whose values all satisfy a validator; it is described as the values are."""
     each = [*requirements(member)]
-    words = ", ".join(text for part in each for text in (part.words, limited(part.limits)) if text)
+    words = ", ".join(text for part in each for text in (part.words, describe_limits(part.limits)) if text)
     choices = (choice for part in each for choice in part.choices)
-    return checked(validators.deep_iterable(member), "a list", words and f"each {words}", choices)
+    return require(validators.deep_iterable(member), "a list", words and f"each {words}", choices)
 
 
 def instance_of(type_: type, words: str) -> Requirement:
@@ -157,7 +157,7 @@ def matches_re(pattern: str, words: str) -> Requirement:
 
 
 @cache
-def documented(made: Any) -> Mapping[str, str]:
+def read_docs(made: Any) -> Mapping[str, str]:
     """Return the documentation of a class's settings by name, inherited ones included.
 
     It is in the docstring, below a line ``Args:``, as ``name: text`` with four spaces in front; further lines of a text
@@ -199,7 +199,7 @@ class Settled(ABC):  # noqa: B024  its subclasses are abstract
         whole = [f.name for f in fields(cls) if f.init and f.type in (int, "int")]  # type: ignore[arg-type]
 
         @wraps(init)
-        def made(self: Any, *given: Any, **settings: Any) -> None:
+        def check_init(self: Any, *given: Any, **settings: Any) -> None:
             try:
                 init(self, *given, **settings)
             except TypeError:
@@ -210,7 +210,7 @@ class Settled(ABC):  # noqa: B024  its subclasses are abstract
                     rule = f"must be a whole number (got {value!r}). Use // or int()."
                     raise SigmaConfigError(f"{type(self).__name__}.{name.lstrip('_')}: {rule}")
 
-        cls.__init__ = made  # type: ignore[method-assign]
+        cls.__init__ = check_init  # type: ignore[method-assign]
 
 
 def is_finite(value: Any) -> bool:

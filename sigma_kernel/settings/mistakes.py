@@ -18,11 +18,11 @@ class Mismatch(TypeError):
     """A value of the wrong type."""
 
     def __init__(self, expected: str, got: Any, hint: str = "") -> None:
-        super().__init__(f"must be {expected} (got {shown(got)}){hint and '.' + hint}")
+        super().__init__(f"must be {expected} (got {format_value(got)}){hint and '.' + hint}")
         self.expected, self.hint = expected, hint
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Format a value for a message, shortened."""
     text = "a table" if isinstance(value, dict) else str(value).lower() if isinstance(value, bool) else repr(value)
     text = type(value).__name__ if text.startswith("<") else text  # an object that does not say what it is
@@ -53,7 +53,7 @@ class Faults(Mistakes):
         except (ValueError, TypeError, SigmaError) as error:
             self.found.append((path, error))
 
-    def done(self) -> None:
+    def raise_all(self) -> None:
         """Raise all mistakes collected, if any."""
         if self.found:
             raise Wrong(self.found)
@@ -79,14 +79,14 @@ def combine(where: str, found: Iterable[tuple[Place, Exception]]) -> SigmaError:
     """
     lines, kinds = list[str](), set[type[SigmaError]]()
     for path, error in found:
-        place = dotted((where, *place_of(path, error)))
+        place = format_path((where, *place_of(path, error)))
         text = phrase(error).removeprefix(f"{place.rpartition('.')[2]}: ")  # the place says it already
         lines.append(f"{place}: {text}" if place else text)
         kinds.add(type(error) if isinstance(error, SigmaError) else SigmaConfigError)
     return (kinds.pop() if len(kinds) == 1 else SigmaConfigError)("\n".join(lines))
 
 
-def dotted(path: Place) -> str:
+def format_path(path: Place) -> str:
     """Format a path: ``trainer.optimiser``, ``data.sources[1]``."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path).lstrip(".")
 

@@ -60,7 +60,7 @@ def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:
     except (Wrong, ValueError, TypeError, SigmaError):
         faults = Faults()
         explain(make, values, faults)
-        faults.done()
+        faults.raise_all()
         raise
 
 
@@ -104,12 +104,12 @@ def _validate(bare: Any, attribute: Any, value: Any) -> None:
     except AttributeError:  # it reads a setting that is wrong or missing, which is reported already
         return
     except Wrong as wrong:
-        raise Wrong([(path, _without(where, error)) for path, error in wrong.found]) from None
+        raise Wrong([(path, _drop_place(where, error)) for path, error in wrong.found]) from None
     except SigmaError as error:
-        raise _without(where, error) from None
+        raise _drop_place(where, error) from None
 
 
-def _without(where: str, error: Exception) -> Exception:
+def _drop_place(where: str, error: Exception) -> Exception:
     """Return an error without the name of its setting, as its place says it."""
     is_prefixed = isinstance(error, SigmaError) and str(error).startswith(where)
     return type(error)(str(error).removeprefix(where)) if is_prefixed else error

@@ -14,7 +14,7 @@ import torch
 from sigma_data import Arrays, Stream
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaDataError
-from sigma_run.config.stored import opened
+from sigma_run.config.stored import open_stored
 
 DRAW = np.random.default_rng(8)
 X = DRAW.normal(size=(40, 3)).astype(np.float32)
@@ -184,7 +184,7 @@ def test_parameters_that_a_tensor_has_set_are_replayed(tmp_path: Path) -> None:
     trainer.fit(epochs=1)
     sigma.close()
     assert sigma.run_folder is not None
-    _, again = opened(sigma.run_folder)
+    _, again = open_stored(sigma.run_folder)
     _, differences = again.replay(sigma.run_folder)
     assert differences == {}
 

@@ -23,7 +23,7 @@ def recipes() -> list[str]:
 def of_recipe(name: str) -> str:
     """Return the complete configuration of a recipe, as a run below the folder of runs gets it."""
     with empty_folder() as place:
-        return config.resolved(config.load(catalogue().load("recipe", name).text, name=name), place / "runs")
+        return config.resolved_toml(config.load(catalogue().load("recipe", name).text, name=name), place / "runs")
 
 
 def from_python() -> str:

@@ -205,7 +205,7 @@ class Watched:
         self.session.queue = self.waiting = Listening(self._act, lambda: self.operator.begun)
 
     def _act(self, act: Callable[[], Any], command: Command) -> Any:
-        before, begun, over = State.of(self.session), self.operator.begun, self.session.progress.over
+        before, begun, over = State.of(self.session), self.operator.begun, self.session.progress.is_over
         try:
             moment = act()
         except Exception as error:

@@ -32,7 +32,7 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_run.config import build, structured
+from sigma_run.config import build, load_configuration
 from sigma_run.config.document import parse
 
 RECIPES = ("iris", "xor", "wdbc", "digits")
@@ -101,7 +101,7 @@ def _off(found: Arrays, wanted: Arrays, moved: Sequence[Arrays]) -> float:
 def measured(recipe: str, precision: str, iterations: int) -> dict[str, Any]:
     """Return the results for one recipe."""
     hook = Measure(planted_at=(1, iterations))
-    with build(structured(parse(catalogue().load("recipe", recipe).text, recipe), catalogue())) as sigma:  # type: ignore[attr-defined]
+    with build(load_configuration(parse(catalogue().load("recipe", recipe).text, recipe), catalogue())) as sigma:  # type: ignore[attr-defined]
         trainer = sigma.trainer("trainer")
         trainer.precision, trainer.backend, trainer.hooks = precision, "numba", {"measure": hook}
         trainer.fit(iterations=iterations)

@@ -17,7 +17,7 @@ from sigma_bench.work import Workload
 from sigma_hooks.reference import Reference
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_run.config import Document, override, structured
+from sigma_run.config import Document, load_configuration, override
 from sigma_training.trainer import expect_trainer
 
 SIGMA = "sigma_bench.contestants.sigma:make_contestant"
@@ -111,7 +111,7 @@ class Entry:
 
     def _work(self, wanted: Document) -> Workload | None:
         """Return what peers compute, if there are any; raise for mistakes of the file, and for missing data."""
-        with closing(SoleTrainer(structured(wanted, catalogue()), Reference(), dict, "bench")) as sole:
+        with closing(SoleTrainer(load_configuration(wanted, catalogue()), Reference(), dict, "bench")) as sole:
             return to_workload(expect_trainer(sole.trainer)) if self.peers else None
 
     def _begin_backend(self, wanted: Document, backend: str, drops: bool = True) -> Remote:

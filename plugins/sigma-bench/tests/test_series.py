@@ -10,12 +10,14 @@ from sigma_bench.report import growth
 from sigma_bench.roofline import Roofline
 from sigma_bench.series import GROWTH, axes, draw_networks, grown, works
 from sigma_kernel import SigmaConfigError, catalogue
-from sigma_run.config import structured
+from sigma_run.config import load_configuration
 
 
 def test_ten_random_nets_are_valid_and_reproducible_by_seed() -> None:
     nets = list(draw_networks(10, 0))
-    assert [structured(wanted, catalogue()).run.name for _, wanted in nets] == [f"random-{i}" for i in range(1, 11)]
+    assert [load_configuration(wanted, catalogue()).run.name for _, wanted in nets] == [
+        f"random-{i}" for i in range(1, 11)
+    ]
     assert [(name, wanted.values) for name, wanted in draw_networks(10, 0)] == [
         (name, wanted.values) for name, wanted in nets
     ]
@@ -44,7 +46,7 @@ def test_a_benchmark_network_grows_along_one_axis(axis: str, what: list[object])
         data, network = wanted.values["data"], wanted.values["network"]
         found = {"width": network["architecture"], "batch": data["batch_size"], "data": data["rows"]}[axis]
         assert expected in found if isinstance(expected, str) else expected == found
-        assert structured(wanted, catalogue())
+        assert load_configuration(wanted, catalogue())
 
 
 def test_depth_counts_layers() -> None:

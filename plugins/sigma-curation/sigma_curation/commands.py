@@ -18,7 +18,7 @@ from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaStateError, suggest_name
 from sigma_training.components import check_split
 from sigma_training.data.dataset import check_rows, gather_rows
-from sigma_training.session.changes import Changes, updated
+from sigma_training.session.changes import Changes, update_changes
 from sigma_training.session.epochal import foresee
 from sigma_training.session.planning import PlannedRun
 from sigma_training.session.state import Setup
@@ -97,7 +97,9 @@ class Edit(Command):
         after = self.edit(setup, before)
         if after == before:
             raise SigmaStateError(f"{name}: changes nothing, as {self.already}. Name other rows.")
-        changes = updated(run.changes, edits={part: each for part, each in {**by_split, split: after}.items() if each})
+        changes = update_changes(
+            run.changes, edits={part: each for part, each in {**by_split, split: after}.items() if each}
+        )
         foresee(setup, changes)
         return changes
 

@@ -39,7 +39,7 @@ def test_a_recipe_is_a_valid_configuration_under_its_name(name):
     text = recipes.recipe(name).text
     assert tomllib.loads(text)["run"]["name"] == name
     configuration = config.load(text, name=name)
-    assert config.load(config.resolved(configuration)) == configuration
+    assert config.load(config.resolved_toml(configuration)) == configuration
 
 
 @pytest.mark.parametrize("name", RECIPES)
@@ -85,7 +85,7 @@ def test_a_plugin_that_offers_the_same_names_does_not_break_a_recipe(tmp_path, m
 def test_a_recipe_prefers_the_plugins_that_its_distribution_requires(name):
     text = recipes.recipe(name).text
     assert tomllib.loads(text)["run"]["prefer"] == ["sigma-recipes"]
-    used = re.findall(r'"(sigma-[a-z-]+):', config.resolved(config.load(text, name=name)))
+    used = re.findall(r'"(sigma-[a-z-]+):', config.resolved_toml(config.load(text, name=name)))
     used += re.findall(r"(sigma-[a-z-]+):", config.load(text, name=name).trainers["trainer"].network.architecture)
     assert {*used} <= {*catalogue().preferring(["sigma-recipes"]).prefer}
 

@@ -16,15 +16,15 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.settings import (
     deep_iterable,
-    documented,
+    describe_limits,
     ge,
     gt,
     in_,
-    limited,
     lt,
     min_len,
     must,
     optional,
+    read_docs,
     requirements,
 )
 from sigma_run import describe
@@ -96,7 +96,7 @@ def test_every_documented_setting_exists() -> None:
     classes = {base for one in catalogue().components() if isinstance(made := load(one), type) for base in made.__mro__}
     for made in (one for one in classes if attrs.has(one)):
         known = {f.alias for f in attrs.fields(made)}
-        assert set(documented(made)) <= known, made
+        assert set(read_docs(made)) <= known, made
 
 
 def test_a_class_without_documentation_is_described_by_its_record(
@@ -214,8 +214,8 @@ def test_documentation_is_inherited_unless_it_is_given_again() -> None:
             b: Again.
         """
 
-    assert documented(Derived) == {"a": "First: on two lines.", "b": "Again."}
-    assert documented(object) == {}
+    assert read_docs(Derived) == {"a": "First: on two lines.", "b": "Again."}
+    assert read_docs(object) == {}
 
 
 def test_validators_describe_themselves() -> None:
@@ -229,8 +229,8 @@ def test_validators_describe_themselves() -> None:
 
     found = {f.name: list(requirements(f.validator)) for f in attrs.fields(Made)}
     assert [rule.limits for rule in found["both"]] == [{"low": 0}, {"below": 2**64}]
-    assert limited({"low": 0, "below": 2**64}) == "at least 0 and less than 18,446,744,073,709,551,616"
-    assert [limited(rule.limits) for rule in found["some"]] == ["more than 0.5"]
+    assert describe_limits({"low": 0, "below": 2**64}) == "at least 0 and less than 18,446,744,073,709,551,616"
+    assert [describe_limits(rule.limits) for rule in found["some"]] == ["more than 0.5"]
     assert [rule.words for rule in found["sides"]] == ["of length 1 or more", "each at least 1"]
     assert [rule.choices for rule in found["ways"]] == [("mean", "sum")]
     assert [rule.words for rule in found["odd"]] == ["odd"]

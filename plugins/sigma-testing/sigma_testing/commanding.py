@@ -86,7 +86,7 @@ class CommandSuite(Suite):
         cls = type(self.make())
         first = (cls.__doc__ or "").strip().partition("\n")[0]
         assert first.endswith("."), f"the first line of the docstring of {cls.__name__} is no sentence"
-        lacking = [field.name for field in attrs.fields(cls) if field.name not in settings.documented(cls)]
+        lacking = [field.name for field in attrs.fields(cls) if field.name not in settings.read_docs(cls)]
         assert not lacking, f"Args: lacks {', '.join(lacking)}"
 
     def test_the_journal_holds_all_of_it(self) -> None:

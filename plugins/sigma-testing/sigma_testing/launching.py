@@ -66,7 +66,7 @@ class RecipeSuite(Suite):
     def test_it_is_a_valid_configuration(self) -> None:
         """Run `sigma check` on its text."""
         configuration = self.load()
-        assert config.load(config.resolved(configuration)) == configuration
+        assert config.load(config.resolved_toml(configuration)) == configuration
 
     def test_its_components_are_not_mistaken_for_those_of_other_plugins(self) -> None:
         """Set [run] prefer to the distributions it means."""

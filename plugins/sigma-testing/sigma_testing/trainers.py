@@ -57,12 +57,12 @@ class TrainerSuite(Suite):
             self.environment(no_such_setting=1)
 
     def test_it_is_prepared_once_and_its_addresses_are_registered(self) -> None:
-        """``prepare`` makes it ``prepared``, and its values are found below its name."""
+        """``prepare`` makes it ``is_prepared``, and its values are found below its name."""
         with self.environment() as environment:
             trainer = environment.trainer("trainer")
-            assert not trainer.prepared
+            assert not trainer.is_prepared
             trainer.prepare()
-            assert trainer.prepared
+            assert trainer.is_prepared
             assert trainer.lifecycle is trainer.lifecycle
             assert environment.find("trainer.**")
 

@@ -83,12 +83,12 @@ def test_the_text_with_its_beginning_is_published_and_logged() -> None:
 
 def test_what_is_published_is_what_the_trainer_writes(tmp_path: Path) -> None:
     made = trained(TextSample(text="ab", length=9, temperature=0.5, seed=3), tmp_path)
-    assert made.told("text.sample") == {"text.sample": "ab" + made.generate("ab", 9, 0.5, 3)}
+    assert made.read_published("text.sample") == {"text.sample": "ab" + made.generate("ab", 9, 0.5, 3)}
 
 
 def test_a_learnt_pattern_is_written() -> None:
     made = trained(TextSample(text="ab", length=9, temperature=0))
-    assert made.told("text.sample") == {"text.sample": "abcdabcdabc"}
+    assert made.read_published("text.sample") == {"text.sample": "abcdabcdabc"}
 
 
 def test_a_character_that_the_network_has_not_learned_fails_the_run_with_its_name() -> None:

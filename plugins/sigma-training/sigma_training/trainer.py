@@ -43,11 +43,11 @@ class Fixed(dict[str, Any]):
     __delitem__ = update = pop = popitem = setdefault = clear = __ior__ = __setitem__
 
 
-def fixed(setting: Any) -> Any:
+def fix_setting(setting: Any) -> Any:
     """Return tables that cannot be changed, and copies of lists, of which the owner may change his own."""
     if isinstance(setting, dict):
-        return Fixed({name: fixed(entry) for name, entry in setting.items()})
-    return [*map(fixed, setting)] if type(setting) is list else setting
+        return Fixed({name: fix_setting(entry) for name, entry in setting.items()})
+    return [*map(fix_setting, setting)] if type(setting) is list else setting
 
 
 @define(eq=False, repr=False, kw_only=True)
@@ -98,7 +98,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         with self._preparing:
             if self._lifecycle is None:
                 for name in SETTINGS if is_table(self.data) else [name for name in SETTINGS if name != "data"]:
-                    object.__setattr__(self, name, fixed(getattr(self, name)))
+                    object.__setattr__(self, name, fix_setting(getattr(self, name)))
                 setup, initial = prepare_session(self)
                 for head, owner in setup.model.optimisers.items():
                     fix(owner.type, f"{self.name}.{head}")
@@ -119,20 +119,20 @@ class NetworkTrainer(Settings, contracts.Trainer):
         """Return what monitors see of the trainer."""
         return SessionView(self.name, self.recorder, None if self._lifecycle is None else self._lifecycle.session)
 
-    def told(self, pattern: str) -> dict[str, Any]:
+    def read_published(self, pattern: str) -> dict[str, Any]:
         """Return the plain values that match a pattern, for other trainers: nothing waits for the training thread.
 
         Raises SigmaAddressError for an address that will never have a value.
         """
         names = [a for a in self.registry.addresses(pattern) if self.registry.kind(a).shape is None]
-        if self.prepared and not names and not any(meet(pattern, a) for a in self.session.setup.published_addresses):
+        if self.is_prepared and not names and not any(meet(pattern, a) for a in self.session.setup.published_addresses):
             wrong = f"{self.name}.{pattern}: is not published, or an array"
             raise SigmaAddressError(f"{wrong}.{suggest_name(pattern, self.registry.addresses())}")
         return plain_values({name: value for address in names for name, value in self.registry.find(address)})
 
     def begin_from(self, run: StoredRun) -> None:
         """Read data as an earlier training did, and take its initial values, unless the trainer is prepared."""
-        if not self.prepared:
+        if not self.is_prepared:
             checkpoint, initial = recall(run, self.name, whole=bool(self.preprocessors)), run.initial(self.name)
             self.learned = Learned.from_checkpoint(
                 checkpoint.values, checkpoint.arrays, restore=self.learned.restore, initial=initial
@@ -141,17 +141,17 @@ class NetworkTrainer(Settings, contracts.Trainer):
     def prepare(self) -> None:
         """Infer shapes, draw the initial state and register every address; once only."""
         with self._preparing:
-            if not self.prepared:
+            if not self.is_prepared:
                 self.session.loop.batches(1)  # reads, checks and places the first block
 
     @property
-    def prepared(self) -> bool:
+    def is_prepared(self) -> bool:
         """Return whether the trainer is prepared."""
         return self._lifecycle is not None
 
     def summary(self) -> Outline:
         """Return a table of the layers; before preparation, with the shapes and counts that follow from inputs."""
-        if not self.prepared:
+        if not self.is_prepared:
             return outline(network(self.resolve, self.name, self.network).layers)
         model = self.session.setup.model
         return outline(model.network.layers, model.shapes)

@@ -11,7 +11,7 @@ from sigma_kernel import catalogue
 from sigma_kernel.contracts import Backend, Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_layers import Dropout
-from sigma_run.config import Configuration, Document, build, prepare, structured
+from sigma_run.config import Configuration, Document, build, load_configuration, prepare
 from sigma_training.trainer import expect_trainer
 
 Hooks = Mapping[str, Hook]
@@ -111,4 +111,4 @@ def _ends(hook: Hook) -> bool:
 
 def make_contestant(document: Document, backend: str, drops: bool) -> Sigma:
     """Return the contestant for a configuration that is not validated yet."""
-    return Sigma(structured(document, catalogue()), backend, drops)
+    return Sigma(load_configuration(document, catalogue()), backend, drops)

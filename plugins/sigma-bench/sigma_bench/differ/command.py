@@ -12,7 +12,7 @@ from sigma_bench.differ.lockstep import Compared, Deviation, Lockstep
 from sigma_bench.installed import installed_backends, named_backends
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaTrainingError, printable
-from sigma_run.config import structured
+from sigma_run.config import load_configuration
 from sigma_run.launcher import document, json_option, open_document, recipe_or_file, say
 
 KEPT = ("backend", "step", "op", "layer", "share", "absolute", "relative")
@@ -40,7 +40,7 @@ def diff(
     the reference runs again with every result moved by one unit in its last place. The command names the first op,
     layer and step that are further off than allowed, and ends with exit code 1. No hooks are run.
     """
-    configuration = structured(open_document(what, overrides), catalogue())
+    configuration = load_configuration(open_document(what, overrides), catalogue())
     chosen = named_backends(backends) or installed_backends(say)
     results: list[Compared] = []
     for result in Lockstep(configuration, {name: name for name in chosen}, tolerance).steps(steps):

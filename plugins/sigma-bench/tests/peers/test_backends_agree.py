@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 
 from sigma_bench.differ.lockstep import Lockstep
 from sigma_kernel import catalogue
-from sigma_run.config import structured
+from sigma_run.config import load_configuration
 from sigma_run.launcher import open_document
 
 BACKENDS = ("numpy", "numba", "torch", "jax")
@@ -28,7 +28,7 @@ RECIPES = {
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_op_and_every_step_of_a_recipe_agrees_on_all_backends(recipe: str) -> None:
     assert all(find_spec(f"sigma_backend_{name}") for name in BACKENDS)
-    configuration = structured(open_document(recipe.partition(" ")[0], RECIPES[recipe]), catalogue())
+    configuration = load_configuration(open_document(recipe.partition(" ")[0], RECIPES[recipe]), catalogue())
     for one in Lockstep(configuration, {name: name for name in BACKENDS}, 32.0).steps(2):
         assert one.first_deviation is None
         assert {each.backend for each in (*one.ops, *one.results)} == {*BACKENDS}

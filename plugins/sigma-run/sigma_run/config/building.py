@@ -14,13 +14,13 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
-from sigma_kernel.plugins.choice import made
-from sigma_run.config.complaints import complaint, placed
+from sigma_kernel.plugins.choice import make_choices
+from sigma_run.config.complaints import complaint, locate_mistake
 from sigma_run.config.document import Document, Path as Place
 from sigma_run.config.examination import check_cost, examine
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration, Data, Run
-from sigma_run.config.writing import resolved
+from sigma_run.config.writing import resolved_toml
 from sigma_training.trainer import expect_trainer
 
 Mistakes = list[tuple[Place, Exception]]
@@ -37,7 +37,7 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
         control=run.control,
         folder=folder,
         monitors={name: monitor.make() for name, monitor in configuration.monitors.items()},
-        configuration=resolved(configuration, folder),
+        configuration=resolved_toml(configuration, folder),
         catalogue=plugins,
     )
     for name, trainer in configuration.trainers.items():
@@ -55,7 +55,7 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
         "network": network and notation.parse(network.architecture, catalogue.load),
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in tables["initialisers"].items()},
         "optimiser": optimiser and optimiser.make(),
-        "optimisers": {name: evolve(o, type=made(o.type)) for name, o in (tables["optimisers"] or {}).items()},
+        "optimisers": {name: evolve(o, type=make_choices(o.type)) for name, o in (tables["optimisers"] or {}).items()},
         "order": tables["order"],
         "epochs": tables["epochs"],
         "metrics": {name: choice.make() for name, choice in (tables["metrics"] or {}).items()},
@@ -119,4 +119,4 @@ def in_file(
 ) -> list[tuple[Place, Exception]]:
     """Return a trainer's mistakes with their paths in the file."""
     head: Place = ("trainers", trainer) if "trainers" in document.values else ()
-    return [placed(document.values, head, path, error) for path, error in found]
+    return [locate_mistake(document.values, head, path, error) for path, error in found]

@@ -16,12 +16,12 @@ Which = int | str | None  # an iteration, ``best`` or ``newest``; None: the best
 Use = Callable[[Path, Checkpoint], None]
 
 
-def chosen(run: StoredRun, trainer: str, which: Which, log: Log, use: Use) -> tuple[Path, Checkpoint]:
+def select_checkpoint(run: StoredRun, trainer: str, which: Which, log: Log, use: Use) -> tuple[Path, Checkpoint]:
     """Return the first of the wanted checkpoints that is intact and that ``use`` accepts, and its place; log others.
 
     ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
     """
-    there, numbers = run.checkpoints(trainer), wanted(run, trainer, which)
+    there, numbers = run.checkpoints(trainer), rank_checkpoints(run, trainer, which)
     if which in (None, "best", "newest"):
         label, checkpoint = there.newest(log, lambda label, checkpoint: use(there.place(label), checkpoint), numbers)
         return there.place(label), checkpoint
@@ -30,7 +30,7 @@ def chosen(run: StoredRun, trainer: str, which: Which, log: Log, use: Use) -> tu
     return place, checkpoint
 
 
-def wanted(run: StoredRun, trainer: str, which: Which) -> Sequence[int]:
+def rank_checkpoints(run: StoredRun, trainer: str, which: Which) -> Sequence[int]:
     """Return the wanted checkpoints of a trainer in the order in which to try them.
 
     Raises SigmaCheckpointError if there is none, unless the newest would do.

@@ -59,12 +59,12 @@ def in_words_of_files(text: str) -> str:
 
 def _share(values: Mapping[str, Any], path: Place, text: str) -> str:
     """Return how a file gets a split that its data lacks, if it says how to divide them."""
-    data = _at(values, (*(path[:2] if path[:1] == ("trainers",) else ()), "data"))
+    data = _look_up(values, (*(path[:2] if path[:1] == ("trainers",) else ()), "data"))
     lacks = "the data has no split" in text and isinstance(data, Mapping) and "split" in data
     return " Give it a share, such as split = { training = 0.8, validation = 0.2 } in [data]." if lacks else ""
 
 
-def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception) -> tuple[Place, Exception]:
+def locate_mistake(values: Mapping[str, Any], head: Place, path: Place, error: Exception) -> tuple[Place, Exception]:
     """Return a trainer's mistake with its path in the file, where the trainer's tables are below ``head``.
 
     The path is made as precise as the message allows: the message may begin with an address, quote a value, or name a
@@ -81,7 +81,7 @@ def placed(values: Mapping[str, Any], head: Place, path: Place, error: Exception
     text = text if said or exact is not None else phrase(error)
     place = exact or place
     base = within if exact is None else place
-    named = next(_named(_at(values, base), text), ())
+    named = next(_find_quoted(_look_up(values, base), text), ())
     place = base if named else place
     unexplained = isinstance(error, SigmaDataError) and path == DATASET and not named and exact is None
     own = unexplained or isinstance(error, SigmaPluginError)
@@ -106,13 +106,13 @@ def holds(values: Any, path: Place) -> bool:
     return not path or (isinstance(values, Mapping) and path[0] in values and holds(values[path[0]], path[1:]))
 
 
-def _at(values: Any, path: Place) -> Any:
+def _look_up(values: Any, path: Place) -> Any:
     for key in path:
         values = values.get(key) if isinstance(values, Mapping) else None
     return values
 
 
-def _named(table: Any, text: str) -> Iterator[Place]:
+def _find_quoted(table: Any, text: str) -> Iterator[Place]:
     """Yield the paths of strings that a message quotes, then of files that it begins with."""
     leaves = [(path, leaf) for path, leaf in _leaves(table) if path and path[-1] not in ("type", "dataset")]
     yield from (path for path, leaf in leaves if repr(str(leaf)) in text)

@@ -14,11 +14,11 @@ from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.network.architecture import Architecture, component_name
 from sigma_kernel.plugins.catalogue import catalogue, load
-from sigma_kernel.plugins.choice import plain
+from sigma_kernel.plugins.choice import to_plain
 from sigma_kernel.plugins.components import kind_of
 from sigma_kernel.plugins.kinds import check_contract
 from sigma_kernel.plugins.loading import words
-from sigma_kernel.settings import OWNED, documented, limited, requirements
+from sigma_kernel.settings import OWNED, describe_limits, read_docs, requirements
 from sigma_kernel.settings.records import REQUIRED, Setting, settings
 
 NO_TABLES = (TimeStep, Criterion, Architecture)  # attrs classes that are written as text
@@ -47,7 +47,7 @@ def describe(kind: str, name: str) -> dict[str, Any]:
 
 def _settings(made: Any) -> list[dict[str, Any]]:
     """Return the settings of a class: required ones first, inherited ones last."""
-    schema, docs = settings(made), documented(made) if made is not None else {}
+    schema, docs = settings(made), read_docs(made) if made is not None else {}
     fields = [f for f in attrs.fields(made) if f.alias in schema and f.metadata != OWNED] if schema else []
     fields.sort(key=lambda f: (schema[f.alias].default is not REQUIRED, f.inherited))
     return [_setting(schema[f.alias], f, docs.get(f.alias, "")) for f in fields]
@@ -70,7 +70,7 @@ def _setting(setting: Setting, attribute: Any, doc: str) -> dict[str, Any]:
         "required": setting.default is REQUIRED,
         "default": _default(setting.default),
         "doc": doc,
-        "must": ", ".join(filter(None, [*(rule.words for rule in every), limited(limits)])),
+        "must": ", ".join(filter(None, [*(rule.words for rule in every), describe_limits(limits)])),
         "limits": limits,
         "choices": [*choices, *named],
         "closed": bool(choices) or get_origin(setting.type) is Literal,
@@ -106,6 +106,6 @@ def _default(default: Any) -> Any:
     if kind_of(type(default)) is not None:
         return component_name(default)
     try:
-        return None if default is REQUIRED else plain(default)
+        return None if default is REQUIRED else to_plain(default)
     except TypeError:
         return None

@@ -20,7 +20,7 @@ from tomlkit.items import AoT, Array, InlineTable, Item, Table
 
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.reprs import brief
-from sigma_kernel.settings.mistakes import Override, Place, dotted
+from sigma_kernel.settings.mistakes import Override, Place, format_path
 from sigma_store.regular import open_regular
 
 Path = Place
@@ -55,7 +55,7 @@ class Document:
         """
         origin = next((path[:n] for n in range(len(path), 0, -1) if path[:n] in self.places), ())
         place, about = self.places.get(origin, 1), path if about is None else about
-        where = f"{dotted(about)}: " if about else ""
+        where = f"{format_path(about)}: " if about else ""
         if isinstance(place, tuple):
             return 0, f"{place[0]}: {where if about != place[1] else ''}{text}"
         line = place if text_line == 0 else self.texts[path] + text_line - 1
@@ -175,10 +175,10 @@ def override(document: Document, assignment: str, option: str = "") -> Document:
     if not equals or not key.strip():
         raise SigmaConfigError(f"--set {assignment}: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1")
     path = _path(key.strip())
-    values = _put(document.values, path, _value(dotted(path), text.strip()), dotted(path))
+    values = _put(document.values, path, _value(format_path(path), text.strip()), format_path(path))
     kept = {place: line for place, line in document.places.items() if place[: len(path)] != path}
     above = [path[:n] for n in range(1, len(path) + 1) if path[:n] not in kept]  # including new tables
-    said = (option or f"--set {dotted(path)}", path)
+    said = (option or f"--set {format_path(path)}", path)
     return evolve(document, values=values, places={**kept, **dict.fromkeys(above, said)})
 
 
@@ -202,7 +202,7 @@ def _value(key: str, text: str) -> Any:
     try:
         table = tomllib.loads(f"value = {text}")
         if set(table) == {"value"}:
-            return _marked(table["value"])
+            return _mark_overrides(table["value"])
     except RecursionError:
         raise SigmaConfigError(f"--set {key}: is nested too deep to be a setting (got {text}).") from None
     except ValueError as error:  # also for integers of more than 4,300 digits
@@ -211,11 +211,11 @@ def _value(key: str, text: str) -> Any:
     return Override(text)  # a bare word
 
 
-def _marked(value: Any) -> Any:
+def _mark_overrides(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _marked(inner) for key, inner in value.items()}
+        return {key: _mark_overrides(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return list(map(_marked, value))
+        return list(map(_mark_overrides, value))
     return Override(value) if isinstance(value, str) else value
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.choice import Choice
-from sigma_kernel.settings.mistakes import dotted
+from sigma_kernel.settings.mistakes import format_path
 from sigma_kernel.settings.records import settings
 from sigma_run.config.document import Document, Path as Place, override
 from sigma_run.config.schema import Configuration
@@ -53,7 +53,7 @@ def move_data(configuration: Configuration, data: Path, option: str = "--data") 
     """
     files, described = [*_files(configuration)], configuration.document
     if len({path for _, path in files}) != 1:
-        keys = " ".join(f"--set {dotted(place)}=PATH" for place, _ in files)
+        keys = " ".join(f"--set {format_path(place)}=PATH" for place, _ in files)
         wrong = f"reads several files: say where each is by {keys}" if files else "does not read a file of yours"
         raise SigmaConfigError(f"{option}: {described.folder.name} {wrong}. In Python, load(RUN).evaluate(data).")
     if not data.exists():
@@ -81,12 +81,12 @@ def _files(configuration: Configuration) -> Iterator[tuple[Place, Path]]:
         head: Place = ("trainers", name, "data") if "trainers" in values else ("data",)
         table = values["trainers"][name]["data"] if "trainers" in values else values["data"]
         nested = isinstance(table.get("dataset"), Mapping)
-        yield from _within(trainer.data.dataset, (*head, "dataset") if nested else head)
+        yield from _list_paths(trainer.data.dataset, (*head, "dataset") if nested else head)
 
 
-def _within(choice: Choice[Any], head: Place) -> Iterator[tuple[Place, Path]]:
+def _list_paths(choice: Choice[Any], head: Place) -> Iterator[tuple[Place, Path]]:
     for name, setting in settings(choice.factory).items():
         if setting.type is Path:
             yield (*head, name), choice.settings[name]
         elif isinstance(inner := choice.settings.get(name), Choice):
-            yield from _within(inner, (*head, name))
+            yield from _list_paths(inner, (*head, name))

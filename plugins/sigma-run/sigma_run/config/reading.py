@@ -33,10 +33,10 @@ def load(
     document = read(source) if isinstance(source, Path) else parse(source, name)
     for assignment in overrides:
         document = override(document, assignment)
-    return structured(document, catalogue or installed())
+    return load_configuration(document, catalogue or installed())
 
 
-def structured(
+def load_configuration(
     document: Document,
     catalogue: Catalogue,
     beyond: Callable[[FileLoader, dict[str, Any]], list[tuple[Place, Exception]]] | None = None,
@@ -55,7 +55,7 @@ def structured(
             values["run"]["backend"] = catalogue.default_backend()
     faults = Faults()
     with faults.locate("run", "prefer"):
-        catalogue = catalogue.preferring(_preferred(values.get("run")))
+        catalogue = catalogue.preferring(_read_preferences(values.get("run")))
     loader = _Loader(catalogue, document.folder)
     with faults.locate():
         cls = Several if "trainers" in values else Single
@@ -65,7 +65,7 @@ def structured(
     raise complaint(document, [*faults.found, *(beyond(loader, values) if beyond else [])])
 
 
-def _preferred(run: Any) -> Sequence[str]:
+def _read_preferences(run: Any) -> Sequence[str]:
     """Return ``prefer`` of a table ``[run]``; other types are reported when the table is read."""
     names = run.get("prefer", ()) if isinstance(run, dict) else ()
     return names if isinstance(names, list) and all(isinstance(name, str) for name in names) else ()
@@ -87,7 +87,7 @@ class _Loader(FileLoader):
             ends = notation.parse(text, self.look_up, faults)
         if faults.found:
             raise Wrong([(path, _in_text(error)) for path, error in faults.found])
-        return write(ends, Writer(self.catalogue).called, Writer(self.catalogue).value)
+        return write(ends, Writer(self.catalogue).component_name, Writer(self.catalogue).value)
 
 
 def _in_text(error: Exception) -> Exception:

@@ -25,7 +25,7 @@ from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
-from sigma_kernel.settings.mistakes import Wrong, dotted
+from sigma_kernel.settings.mistakes import Wrong, format_path
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.tables import Writer
@@ -38,7 +38,7 @@ from sigma_training.trainer import NetworkTrainer, expect_trainer
 ROWS = "default:saved-rows"  # the data set of rows that are saved with a run
 
 
-def recorded(environment: Environment, run: Path) -> str:
+def record_configuration(environment: Environment, run: Path) -> str:
     """Return the configuration of an environment as TOML; save the arrays that it refers to in its run folder.
 
     What cannot be written or saved is a SigmaWarning, at the line of the caller's code.
@@ -71,7 +71,7 @@ class Description:
                 self.unwritten[f"run.{setting}"] = "it differs between trainers, and a file has one for all."
         if self.unwritten:
             return toml({"format": 1, UNWRITTEN: self.unwritten})
-        return toml({"format": 1, "run": run, **_alone(tables), "monitors": self._monitors(monitors)})
+        return toml({"format": 1, "run": run, **_top_level_tables(tables), "monitors": self._monitors(monitors)})
 
     def problems(self) -> Iterator[str]:
         """Yield what a person should know when the run begins."""
@@ -92,21 +92,21 @@ class Description:
         rules = {name: (rule, trainer.resolve) for name, rule in chosen.initialisers.items()}
         return {
             "data": {
-                "dataset": self._at(f"{where}data", self._data, trainer, chosen.data),
-                "validation_split": self._at(f"{where}validation_split", self.writer.value, trainer.validation_split),
+                "dataset": self._try(f"{where}data", self._data, trainer, chosen.data),
+                "validation_split": self._try(f"{where}validation_split", self.writer.value, trainer.validation_split),
                 "batch_size": setup.feed.batch_size,
                 "last_batch": trainer.last_batch,
                 "iterator": self._iterator(f"{where}iterator", base.iterator),
-                "preprocessors": self._named(f"{where}preprocessors", chosen.preprocessors),
+                "preprocessors": self._tables_by_name(f"{where}preprocessors", chosen.preprocessors),
             },
-            "network": {"architecture": self._at(f"{where}network", self._architecture, setup.model.network)},
-            "initialisers": {n: self._at(f"{where}initialisers.{n}", self._rule, *rule) for n, rule in rules.items()},
+            "network": {"architecture": self._try(f"{where}network", self._architecture, setup.model.network)},
+            "initialisers": {n: self._try(f"{where}initialisers.{n}", self._rule, *rule) for n, rule in rules.items()},
             **{name: self._table(f"{where}{name}", part) for name, part in parts.items()},
             **self._optimisers(where, base.optimisers),
             "order": [*trainer.order] or None,
             "epochs": trainer.epochs,
-            "metrics": self._named(f"{where}metrics", chosen.metrics, METRIC),
-            "hooks": self._named(f"{where}hooks", base.hooks),
+            "metrics": self._tables_by_name(f"{where}metrics", chosen.metrics, METRIC),
+            "hooks": self._tables_by_name(f"{where}hooks", base.hooks),
         }
 
     def _architecture(self, network: Any) -> str:
@@ -118,20 +118,20 @@ class Description:
         return None if isinstance(iterator, Shuffled) else self._table(where, iterator)
 
     def _rule(self, rule: tuple[str, Any], resolve: Any) -> dict[str, Any]:
-        return {"match": rule[0], **_beside(self.writer.table(resolve("initialiser", rule[1])))}
+        return {"match": rule[0], **_component_table(self.writer.table(resolve("initialiser", rule[1])))}
 
     def _optimisers(self, where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the table of the optimiser, or those of several by name."""
         if parts.keys() <= {"optimiser"}:
             return {head: self._table(where + head, part.type) for head, part in parts.items()}
-        several = {name: self._at(where + name, self._optimisation, part) for name, part in parts.items()}
+        several = {name: self._try(where + name, self._optimisation, part) for name, part in parts.items()}
         return {"optimisers": {name.partition(".")[2]: table for name, table in several.items()}}
 
     def _optimisation(self, part: Any) -> dict[str, Any]:
         rest = self.writer.value({"match": part.match, "minimises": part.minimises})
-        return {**rest, **_beside(self.writer.table(part.type))}
+        return {**rest, **_component_table(self.writer.table(part.type))}
 
-    def _named(self, where: str, parts: Mapping[str, Any], check: Any = NAME) -> dict[str, Any]:
+    def _tables_by_name(self, where: str, parts: Mapping[str, Any], check: Any = NAME) -> dict[str, Any]:
         """Return a table of tables by name."""
         for name in parts:
             try:
@@ -142,7 +142,7 @@ class Description:
 
     def _table(self, where: str, component: Any) -> Any:
         contract = next((cls for cls in KINDS if isinstance(component, cls)), None)
-        return self._at(where, lambda: self._readable(self.writer.table(component), contract))
+        return self._try(where, lambda: self._readable(self.writer.table(component), contract))
 
     def _readable(self, table: Any, contract: Any) -> Any:
         """Return a table, having made sure that it is read as a component; what it names is imported already."""
@@ -150,24 +150,24 @@ class Description:
         FileLoader(plugins).load(table, contract)
         return table
 
-    def _at(self, where: str, write: Any, *what: Any) -> Any:
+    def _try(self, where: str, write: Any, *what: Any) -> Any:
         """Return what is to be written, and note what cannot be."""
         try:
             return write(*what)
         except Wrong as wrong:
-            self.unwritten[where] = " ".join(f"{dotted(path)}: {phrase(error)}" for path, error in wrong.found)
+            self.unwritten[where] = " ".join(f"{format_path(path)}: {phrase(error)}" for path, error in wrong.found)
         except (SigmaConfigError, SigmaDataError, SigmaNetworkError, SigmaPluginError) as error:
             self.unwritten[where] = str(error)
         return None
 
     def _monitors(self, monitors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables of monitors that plugins offer: results do not depend on others, which one had to trust."""
-        return {name: self.writer.table(m) for name, m in monitors.items() if self.writer.known(type(m))}
+        return {name: self.writer.table(m) for name, m in monitors.items() if self.writer.is_component(type(m))}
 
     # -- data ----------------------------------------------------------------------------------------------------------
     def _data(self, trainer: NetworkTrainer, chosen: Any) -> Any:
         """Return the table of a data set; the rows of any other data are saved in a file, and this is its table."""
-        if isinstance(chosen, Dataset) or self.writer.known(type(chosen)):
+        if isinstance(chosen, Dataset) or self.writer.is_component(type(chosen)):
             with suppress(SigmaConfigError, Wrong):  # what has no table, its rows are saved
                 return self._readable(self.writer.table(chosen), Dataset)
         splits = trainer.session.setup.factory.splits
@@ -190,7 +190,7 @@ class Description:
         return {**table, "path": f"{self.folder.name}/{name}", "sha256": digest(data)}
 
 
-def _beside(table: Any) -> dict[str, Any]:
+def _component_table(table: Any) -> dict[str, Any]:
     """Return the settings of a component for a table that has others beside them."""
     return table if isinstance(table, dict) and "type" in table else {"type": table}
 
@@ -201,7 +201,7 @@ def _size(rows: Dataset) -> int:
     return len(rows) * sum(values.nbytes for values in first.values()) // rows.rows(0)
 
 
-def _alone(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _top_level_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the tables of a file: at the top level if there is only one trainer, called ``trainer``."""
     if tables.keys() != {"trainer"}:
         return {"trainers": tables}

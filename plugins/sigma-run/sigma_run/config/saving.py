@@ -18,7 +18,7 @@ from sigma_store.run_folder import replace_network
 from sigma_training.trainer import NetworkTrainer
 
 
-def saved(environment: Environment, trainer: NetworkTrainer, path: Path | str) -> Path:
+def save_network(environment: Environment, trainer: NetworkTrainer, path: Path | str) -> Path:
     """Write configuration, parameters and state to a directory, atomically; return its path.
 
     Another saved network there is replaced.  Raises SigmaConfigError if a setting cannot be written, SigmaStateError if

@@ -36,7 +36,7 @@ METRIC = settings.matches_re(  # after the output that is measured, or a pattern
 )
 
 
-def named(check: Callable[[Any, Any, str], Any] = settings.NAME, *others: Callable[[Any, Any, Any], None]) -> Any:
+def tables(check: Callable[[Any, Any, str], Any] = settings.NAME, *others: Callable[[Any, Any, Any], None]) -> Any:
     """Return a field for a table of named tables, which other validators may check as well."""
 
     def names(owner: Any, attribute: Any, value: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ def named(check: Callable[[Any, Any, str], Any] = settings.NAME, *others: Callab
         for name in value:
             with faults.locate(name):
                 check(owner, attribute, name)
-        faults.done()
+        faults.raise_all()
 
     return field(factory=dict, validator=[names, *others])
 
@@ -54,7 +54,7 @@ def _one_or_several(owner: Any, attribute: Any, value: Mapping[str, Optimisation
     if owner.optimiser is None and not value:
         with faults.locate("optimiser"):
             raise ValueError("is missing. Give it an optimiser, or several as optimisers.NAME.")
-    faults.done()
+    faults.raise_all()
     if owner.optimiser is not None and value:
         raise ValueError("there is an optimiser as well. Give one optimiser, or several with names.")
 
@@ -76,7 +76,7 @@ class Run:
     control: bool = True  # whether other shells may steer
     backend: Choice[Backend]
     operator: Choice[Operator]
-    verify: TimeStep | None = field(default=None, validator=settings.checked(_counts, "a time step"))
+    verify: TimeStep | None = field(default=None, validator=settings.require(_counts, "a time step"))
 
 
 @frozen(kw_only=True)
@@ -90,7 +90,7 @@ class Data:
     batch_size: int | None = field(default=None, validator=settings.optional(settings.ge(1)))  # None: the trainer's
     last_batch: Literal["keep", "drop"] = "keep"
     iterator: Choice[Iterator] | None = None
-    preprocessors: Mapping[str, Choice[Preprocessor]] = named()
+    preprocessors: Mapping[str, Choice[Preprocessor]] = tables()
 
 
 @frozen(kw_only=True)
@@ -120,10 +120,10 @@ class Training:
     """
 
     optimiser: Choice[Optimiser] | None = None
-    optimisers: Mapping[str, Optimisation] = named(settings.NAME, _one_or_several)
+    optimisers: Mapping[str, Optimisation] = tables(settings.NAME, _one_or_several)
     order: Sequence[str] | None = None
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
-    metrics: Mapping[str, Choice[Metric]] = named(METRIC)
+    metrics: Mapping[str, Choice[Metric]] = tables(METRIC)
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None
 
@@ -134,8 +134,8 @@ class TrainerTable(Training):
 
     data: Data
     network: NetworkTable
-    initialisers: Mapping[str, Rule] = named()
-    hooks: Mapping[str, Choice[Hook]] = named()
+    initialisers: Mapping[str, Rule] = tables()
+    hooks: Mapping[str, Choice[Hook]] = tables()
 
 
 @define(kw_only=True)
@@ -144,7 +144,7 @@ class _Common:
 
     format: Literal[1]
     run: Run
-    monitors: Mapping[str, Choice[Monitor]] = named()
+    monitors: Mapping[str, Choice[Monitor]] = tables()
     document: Document = field(init=False, eq=False, repr=False)
 
 
@@ -154,9 +154,9 @@ class Single(_Common):
 
     data: Data
     network: NetworkTable
-    initialisers: Mapping[str, Rule] = named()
+    initialisers: Mapping[str, Rule] = tables()
     trainer: Training
-    hooks: Mapping[str, Choice[Hook]] = named()
+    hooks: Mapping[str, Choice[Hook]] = tables()
 
     __repr__ = settings.brief
 
@@ -172,7 +172,7 @@ class Single(_Common):
 class Several(_Common):
     """A file with several trainers, each with its own tables."""
 
-    trainers: Mapping[str, TrainerTable] = named()
+    trainers: Mapping[str, TrainerTable] = tables()
 
     __repr__ = settings.brief
 

@@ -18,7 +18,7 @@ from sigma_kernel.plugins.resolver import STORE, Resolver
 from sigma_run.config.building import build
 from sigma_run.config.document import Document, parse
 from sigma_run.config.location import move_data
-from sigma_run.config.reading import structured
+from sigma_run.config.reading import load_configuration
 from sigma_run.config.schema import Configuration
 from sigma_training.compatibility import differences
 from sigma_training.components import check_split
@@ -26,7 +26,7 @@ from sigma_training.components import check_split
 CONFIGURATION, PLUGINS, SUMMARY = "config.toml", "plugins.json", "summary.json"  # what a run has by name
 
 
-def opened(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tuple[Configuration, Environment]:
+def open_stored(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tuple[Configuration, Environment]:
     """Return the configuration of a run folder, and an environment for it without monitors; no data is read yet.
 
     Own code that it names is imported only of the packages and modules in ``trust``; ``data`` is where its data lie
@@ -34,15 +34,15 @@ def opened(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tu
     """
     described, plugins = described_in(run), catalogue().trusting(trust)
     watched_by_none = {name: table for name, table in described.values.items() if name != "monitors"}
-    configuration = structured(evolve(described, values=watched_by_none), plugins)
+    configuration = load_configuration(evolve(described, values=watched_by_none), plugins)
     if data is not None:
-        configuration = structured(move_data(configuration, data)[0], plugins)
+        configuration = load_configuration(move_data(configuration, data)[0], plugins)
     return configuration, build(configuration, plugins)
 
 
 def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) -> Any:
     """Return a file as a trainer's data set reads it: all its rows, or a split if the file has splits of its own."""
-    elsewhere = structured(move_data(configuration, file, "FILE")[0], catalogue())
+    elsewhere = load_configuration(move_data(configuration, file, "FILE")[0], catalogue())
     data: Any = elsewhere.trainers[trainer].data.dataset.make()
     if isinstance(data, Mapping) and not hasattr(data, "split"):
         check_split("FILE", split, data)

@@ -30,9 +30,9 @@ class Writer:
 
     def architecture(self, ends: Any) -> str:
         """Return the text form of architectures, with full names."""
-        return write(ends, self.called, self.value)
+        return write(ends, self.component_name, self.value)
 
-    def called(self, kind: str, component: Any) -> str:
+    def component_name(self, kind: str, component: Any) -> str:
         """Return the full name of a component, a layer or a name itself, or the path of a layer of one's own code."""
         if isinstance(component, str) or component._called:
             return self.catalogue.resolve(kind, name_of(kind, component)).full_name
@@ -73,13 +73,13 @@ class Writer:
             value = getattr(component, f.name)
             if f.init and value is None and f.default not in (None, attrs.NOTHING):
                 raise SigmaConfigError(f"{cls.__qualname__}.{f.alias} is None, which a file cannot hold.")
-            if isinstance(value, np.ndarray) and not self.known(cls):
+            if isinstance(value, np.ndarray) and not self.is_component(cls):
                 raise SigmaConfigError(f"{cls.__qualname__}.{f.alias} is an array, which a file cannot hold.")
             if f.init and value is not None:
                 settings[f.alias] = self.value(value)
         return settings
 
-    def known(self, made: Any) -> bool:
+    def is_component(self, made: Any) -> bool:
         """Return whether a class or a function is a component of the catalogue."""
         return self._record(made) is not None
 

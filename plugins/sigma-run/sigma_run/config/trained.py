@@ -32,7 +32,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_run.config import choosing
-from sigma_run.config.stored import CONFIGURATION, SUMMARY, changed_plugins, open_run, opened, read_document
+from sigma_run.config.stored import CONFIGURATION, SUMMARY, changed_plugins, open_run, open_stored, read_document
 from sigma_run.config.trained_data import TrainedData, check_parameters
 from sigma_training.arguments import check_metrics
 from sigma_training.components import Learned, target_names
@@ -155,7 +155,7 @@ class Trained:
     def _live(self, model: Model) -> Live:
         return live_values(model).with_base(self.checkpoint.values.get("live", {}))
 
-    def _learned(self) -> Learned:
+    def _restore_learned(self) -> Learned:
         """Return what the training has learned from its data, and its state."""
         values = self.checkpoint.values
         changes = {slot: new for slot, new in values.get("changes", {}).items() if slot != "backend"}  # load() chose it
@@ -180,13 +180,13 @@ class Trained:
             restored=model.restore_units,
             targets=self.targets,
             live={name: value for name, value in self._live(model).base.items() if name.startswith(LAYERS)},
-            samples=self._given,
+            samples=self._sample_types,
             preprocessors={n: (step, preparation.fitted[n]) for n, step in preparation.preprocessors.items()},
             origin="/".join(self.path.parts[-4:]),
         )
 
     @property
-    def _given(self) -> dict[str, tuple[tuple[int, ...], str]]:
+    def _sample_types(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Return shape and type of a sample in the data of the run; none of a checkpoint of an earlier version."""
         samples = self.trainer.learned.facts_of("samples")
         return {name: (tuple(samples[name][0]), str(samples[name][1])) for name in self.shapes if name in samples}
@@ -194,7 +194,7 @@ class Trained:
     @property
     def _types(self) -> dict[str, str]:
         """Return the types that the network was built for, by section of samples."""
-        rows = {name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in self._given.items()}
+        rows = {name: np.zeros((1, *shape), dtype) for name, (shape, dtype) in self._sample_types.items()}
         with np.errstate(all="ignore"):  # of zeros
             return {name: spec.dtype for name, spec in specs(self._preparation()(rows)).items()}
 
@@ -257,14 +257,14 @@ def load(
     names code that is not trusted, and SigmaCheckpointError if no checkpoint is intact and fits the network.
     """
     folder, stored = Path(run), open_run(Path(run), log)
-    configuration, environment = opened(folder, trust, None if data is None else Path(data))
-    chosen = _chosen(folder, environment, trainer)
+    configuration, environment = open_stored(folder, trust, None if data is None else Path(data))
+    chosen = _select_trainer(folder, environment, trainer)
     if backend is not None:
         chosen.backend = backend
     stages = Stages(chosen)
     model = stages.declared_model or stages.fitting  # reads the data if an input layer infers its shape from them
     fits = partial(check_parameters, trainer=chosen.name, model=model)
-    path, state = choosing.chosen(stored, chosen.name, checkpoint, log, fits)
+    path, state = choosing.select_checkpoint(stored, chosen.name, checkpoint, log, fits)
     state = evolve(state, arrays=apply_weights(state.arrays, weights, np.asarray))
     if state.chain.get("configuration") not in (None, sha256(stored.read(CONFIGURATION) or b"").hexdigest()):
         stored.excerpt(environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
@@ -274,11 +274,11 @@ def load(
     summary, own = read_document(stored, SUMMARY, log), TrainedData(chosen, path, state, configuration)
     arrays = {name: stages.backend.to_device(state.arrays[name]) for name in model.layer_specs()}
     trained = Trained(chosen, stages.network, path, state, summary, shapes, own, stored, stages, arrays)
-    chosen.learned = trained._learned()
+    chosen.learned = trained._restore_learned()
     return trained
 
 
-def _chosen(run: Path, environment: Environment, name: str | None) -> NetworkTrainer:
+def _select_trainer(run: Path, environment: Environment, name: str | None) -> NetworkTrainer:
     if name is None and len(environment.trainers) > 1:
         raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")
     return expect_trainer(environment.trainer(name or next(iter(environment.trainers))))

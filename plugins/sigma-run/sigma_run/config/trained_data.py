@@ -36,7 +36,7 @@ class TrainedData:
     @property
     def session(self) -> Session:
         """Return the session; the first one reads the data."""
-        if self.trainer.data is self._own and not self.trainer.prepared:
+        if self.trainer.data is self._own and not self.trainer.is_prepared:
             check_there(self._configuration)
         return self.trainer.session
 

@@ -8,19 +8,19 @@ from typing import Any
 
 import tomlkit
 
-from sigma_kernel.plugins.choice import plain
+from sigma_kernel.plugins.choice import to_plain
 from sigma_run.config.location import places_in
 from sigma_run.config.schema import Configuration
 
 UNWRITTEN = "unwritten"  # the table of what could not be written, in place of a configuration
 
 
-def resolved(configuration: Configuration, folder: Path | None = None) -> str:
+def resolved_toml(configuration: Configuration, folder: Path | None = None) -> str:
     """Return TOML that reads back as exactly this configuration, whatever plugins are installed later.
 
     For a run below a ``folder``, paths in its project are relative, so that the project can be moved.
     """
-    return toml(plain(configuration, places_in(configuration, folder)))
+    return toml(to_plain(configuration, places_in(configuration, folder)))
 
 
 def toml(values: Any) -> str:

@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Recipe
 from sigma_kernel.contracts.storing import Checkpoints
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_run.config import Configuration, Document, override, parse, read, structured
+from sigma_run.config import Configuration, Document, load_configuration, override, parse, read
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import toml
 
@@ -47,7 +47,7 @@ def totals(document: Document, epochs: str | None) -> list[str]:
 
 def understood(document: Document) -> Configuration:
     """Return the configuration of a document; raises one error that lists every mistake found."""
-    return structured(document, catalogue(), mistakes_in_parts)
+    return load_configuration(document, catalogue(), mistakes_in_parts)
 
 
 def recipe(name: str) -> Recipe:

@@ -14,9 +14,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from sigma_kernel.graph.node import MEANINGS, OPS
-from sigma_kernel.plugins.discovery import Plugin, normal, required
+from sigma_kernel.plugins.discovery import Plugin, normal, requires
 from sigma_kernel.plugins.kinds import problems as broken
-from sigma_kernel.plugins.rooms import install, known
+from sigma_kernel.plugins.rooms import install, offers
 from sigma_kernel.plugins.specs import Component
 
 
@@ -82,7 +82,7 @@ def unmet(name: str) -> Iterator[str]:
 
 
 def _remedy(needed: Requirement) -> str:
-    room = normal(needed.name) in known()
+    room = normal(needed.name) in offers()
     return install(normal(needed.name)) if room else f"python -m pip install '{needed.name}{needed.specifier}'"
 
 
@@ -91,7 +91,7 @@ def undeclared_imports(plugin: Plugin) -> Iterator[str]:
 
     What it requires with an extra only may be imported in functions, and in modules that define no component.
     """
-    declared = {plugin.name, *required(plugin.name)}
+    declared = {plugin.name, *requires(plugin.name)}
     optional = {normal(needed.name) for needed in requirements(plugin.name)} - declared
     own = {re.split("[.:]", c.path)[0] for c in plugin.components}
     try:

@@ -12,13 +12,13 @@ import click
 from sigma_kernel.contracts.storing import Checkpoint, Excerpt, Log, StoredRun
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_run.config import choosing, prepare
-from sigma_run.config.stored import open_run, opened, rows_of
+from sigma_run.config.stored import open_run, open_stored, rows_of
 from sigma_run.config.trained import load
 from sigma_run.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_training.history.replay import Row
 from sigma_training.hooks.outlook import list_metrics
-from sigma_training.runs.resume import fit, left
+from sigma_training.runs.resume import fit, is_abandoned
 from sigma_training.session.session import Session
 
 Choice = Mapping[str, Any]  # of a checkpoint, and of weights in place of the parameters
@@ -60,7 +60,7 @@ def _of_split(
     run: Path, data: Path | None, on: str, wanted: Mapping[str, str], edited: bool, choice: Choice
 ) -> tuple[str, dict[str, float]]:
     """Return the name of a run, and what its trainers measure on a split of its data, which may lie elsewhere now."""
-    configuration, environment = opened(run, data=data)
+    configuration, environment = open_stored(run, data=data)
     values: dict[str, Any] = {}
     with environment:
         environment.begin_from(run)
@@ -70,7 +70,7 @@ def _of_split(
         for name, trainer in environment.trainers.items():
             rows_since = partial(_rows_since, stored, environment.trainers, name, journal)
             use = partial(_restore, trainer.session, rows_since, None if data is None else _warn)
-            place, restored = choosing.chosen(stored, name, choice["checkpoint"], _warn, use)
+            place, restored = choosing.select_checkpoint(stored, name, choice["checkpoint"], _warn, use)
             head = f"{on}." if len(environment.trainers) == 1 else f"{name}.{on}."
             own = list_metrics(trainer.hooks.values(), trainer.session.setup.model)
             measured = trainer.evaluate(on, {**wanted, **own}, edited, choice["weights"])
@@ -81,7 +81,7 @@ def _of_split(
 
 def _of_file(run: Path, file: Path, on: str, wanted: Mapping[str, str], choice: Choice) -> tuple[str, dict[str, float]]:
     """Return the name of a run, and what its trainers measure on a file; the data of the run are not read."""
-    configuration, values = opened(run)[0], dict[str, float]()
+    configuration, values = open_stored(run)[0], dict[str, float]()
     for name in configuration.trainers:
         model = load(run, name, log=_warn, **choice)
         measured = model.evaluate(rows_of(configuration, name, file, on), {**wanted, **model.metrics})
@@ -114,7 +114,7 @@ def _restore(
     found: Checkpoint,
 ) -> None:
     """Restore a checkpoint; raise SigmaCheckpointError for one of an abandoned branch, or that does not fit."""
-    if left(known(found), found.values["clock"]["iteration"], found):
+    if is_abandoned(known(found), found.values["clock"]["iteration"], found):
         raise SigmaCheckpointError(f"{place}: is on an abandoned branch. Use a checkpoint of the current one.")
     fit(place, found, session, accepted)
 

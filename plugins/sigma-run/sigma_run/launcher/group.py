@@ -17,8 +17,8 @@ import click
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaError, error_text, printable, scarce, suggest_name
 from sigma_kernel.plugins import rooms
-from sigma_kernel.plugins.catalogue import DISABLE, Catalogue, catalogue, disabled, load
-from sigma_kernel.plugins.discovery import commands, find, installed, normal
+from sigma_kernel.plugins.catalogue import DISABLE, Catalogue, catalogue, list_disabled, load
+from sigma_kernel.plugins.discovery import commands, find, list_installed, normal
 from sigma_kernel.plugins.own import TRUST
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.signals import EARLY
@@ -48,7 +48,7 @@ COMMANDS = {
 def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
     """Check that there are plugins of these names, which :func:`main` has disabled before any was imported."""
     for name in names:
-        Catalogue(find(installed())).plugin(name)  # imports none
+        Catalogue(find(list_installed())).plugin(name)  # imports none
 
 
 def _trust(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
@@ -115,7 +115,7 @@ def _accept_anywhere(command: click.Command) -> click.Command:
 
 def _list_commands() -> dict[str, str]:
     """Return the commands that plugins declare in their metadata with their summaries, or those of the plugins."""
-    rows = [row for row in commands() if row[0] not in COMMANDS and row[1] not in disabled()]
+    rows = [row for row in commands() if row[0] not in COMMANDS and row[1] not in list_disabled()]
     return {name: rooms.summary(owner, name) or printable(about) for name, owner, about in rows}
 
 
@@ -173,7 +173,7 @@ def _disable_plugins(arguments: Sequence[str]) -> Iterator[None]:
     if not names:
         yield
         return
-    present, before = installed(), os.environ.get(DISABLE)  # others are refused later
+    present, before = list_installed(), os.environ.get(DISABLE)  # others are refused later
     os.environ[DISABLE] = ",".join(filter(None, [before or "", *(name for name in names if normal(name) in present)]))
     try:
         yield

@@ -16,7 +16,7 @@ from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Wrong
 from sigma_kernel.settings.records import settings
 from sigma_run.config.building import settings_of
-from sigma_run.config.complaints import placed
+from sigma_run.config.complaints import locate_mistake
 from sigma_run.config.document import Path as Place
 from sigma_run.config.examination import examine
 from sigma_run.config.schema import Run, TrainerTable as Declared
@@ -79,7 +79,7 @@ class _Parts:
         name, precision = str(head[-1]) if head else "trainer", run.precision if run else "float32"
         others = dict.fromkeys(self.others)
         trainer = Settings(name, Resolver(self.loader.catalogue), precision=precision, others=others, **chosen)
-        return [placed(values, head, path, error) for path, error in examine(trainer, self.missing)]
+        return [locate_mistake(values, head, path, error) for path, error in examine(trainer, self.missing)]
 
     def _read(self, name: str, value: Any, type_: Any) -> Any:
         with suppress(Wrong, ValueError, TypeError, SigmaError):  # reported already

@@ -11,7 +11,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.watchers import find_steering_monitor
 from sigma_run.config import Configuration, build, override, prepare
-from sigma_run.config.choosing import wanted
+from sigma_run.config.choosing import rank_checkpoints
 from sigma_run.config.location import move_data
 from sigma_run.config.stored import changed_plugins, described_in, open_run
 from sigma_run.launcher.configured import DATA, debug_option, parse_checkpoint, totals, understood
@@ -122,7 +122,7 @@ def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
     """Rewind each trainer to a checkpoint of the run, once what was not saved is replayed: it may end in a failure."""
     stored = open_run(run, _warn)
     for name, trainer in environment.trainers.items():
-        to = wanted(stored, name, checkpoint)[0]
+        to = rank_checkpoints(stored, name, checkpoint)[0]
         if trainer.recorder.is_behind:
             trainer.session.replayer.rewind_afterwards(to)
         else:

@@ -7,7 +7,7 @@ import tomlkit
 from hypothesis import given, strategies as st
 
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.settings.mistakes import dotted
+from sigma_kernel.settings.mistakes import format_path
 from sigma_run.config.document import override, parse
 
 TEXT = '''# a comment
@@ -48,7 +48,7 @@ type = "u"
 
 
 def lines(text: str) -> dict[str, int | str]:
-    return {dotted(path): line for path, line in parse(text, "f.toml").places.items()}
+    return {format_path(path): line for path, line in parse(text, "f.toml").places.items()}
 
 
 def test_every_key_has_its_source_line() -> None:

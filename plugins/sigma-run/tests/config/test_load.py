@@ -19,7 +19,7 @@ from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.rooms import install
 from sigma_kernel.settings import ge, phrase
-from sigma_kernel.settings.mistakes import Wrong, dotted
+from sigma_kernel.settings.mistakes import Wrong, format_path
 from sigma_run import config
 
 TEXT = '''format = 1
@@ -139,7 +139,7 @@ def test_several_trainers_have_separate_tables(load):
     assert list(found.trainers) == ["a", "b"]
     assert found.trainers["a"].backend.make().device == 2
     assert found.trainers["b"].backend is None
-    assert load(config.resolved(found)) == found
+    assert load(config.resolved_toml(found)) == found
 
 
 def test_a_trainers_backend_overrides_that_of_the_run(load, shelf):
@@ -154,9 +154,9 @@ def test_a_trainers_backend_overrides_that_of_the_run(load, shelf):
 
 def test_the_resolved_configuration_is_equivalent_and_names_every_distribution(load):
     found = load(TEXT, "data.iterator=backwards", "data.folder=some/where")
-    text = config.resolved(found)
+    text = config.resolved_toml(found)
     assert load(text) == found
-    assert config.resolved(load(text)) == text
+    assert config.resolved_toml(load(text)) == text
     assert 'type = "acme:descent"' in text
     assert "momentum = 0.0" in text
     assert not re.search(r'(type|dataset|backend|operator) = "(?!acme:)', text)
@@ -352,7 +352,7 @@ def test_an_override_of_a_missing_table_is_reported_under_its_option(errors):
 def test_a_mistake_in_another_option_is_reported_under_its_name(load, shelf):
     document = config.override(config.parse(TEXT, "f.toml"), 'run.backend="nump"', "--backend")
     with pytest.raises(SigmaConfigError) as error:
-        config.structured(document, shelf)
+        config.load_configuration(document, shelf)
     assert str(error.value) == "--backend: backend 'nump': no plugin offers it. Did you mean 'numpy'?"
 
 
@@ -452,7 +452,7 @@ def test_a_mistake_has_the_same_sentence_in_a_file_and_in_python(shelf, kind, na
     with pytest.raises(Wrong) as in_file:
         FileLoader(shelf).load(table, next(contract for contract, own in KINDS.items() if own == kind))
     ((path, error),) = in_file.value.found
-    assert f"{dotted(path)}: {phrase(error)}" == sentence
+    assert f"{format_path(path)}: {phrase(error)}" == sentence
     with pytest.raises(SigmaConfigError) as in_python:
         Resolver(shelf)(kind, table)
     assert str(in_python.value).rstrip(".") == f"{kind}.{sentence}".rstrip(".")

@@ -23,7 +23,7 @@ class Go(Command):
         """Train on."""
         now: PlannedRun = run.internals
         now.check_concerned(self)
-        return CommandPlan(now.with_progress(now.present.progress.to(Phase.RUNNING)))
+        return CommandPlan(now.with_progress(now.present.progress.with_phase(Phase.RUNNING)))
 
     def act(self, effects: CommandEffects, before: CommandedRun, at: int) -> None:
         """Run the hooks that are due when training continues."""

@@ -22,7 +22,7 @@ class Pause(Command):
         """Wait at the next boundary."""
         now: PlannedRun = run.internals
         now.check_concerned(self)
-        return CommandPlan(now.with_progress(now.present.progress.to(Phase.PAUSED)))
+        return CommandPlan(now.with_progress(now.present.progress.with_phase(Phase.PAUSED)))
 
     def act(self, effects: CommandEffects, before: CommandedRun, at: int) -> None:
         """Run the hooks that are due at a pause."""

@@ -13,7 +13,7 @@ from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan
 from sigma_kernel.registry.registry import Registry
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     """Return an array of another library as the journal holds it; one that cannot be read is left to be refused."""
     with suppress(TypeError, RuntimeError, BufferError):
         if hasattr(value, "__dlpack__"):
@@ -31,7 +31,7 @@ class Set(PatternCommand):
     """
 
     command = "set"
-    value: Any = field(converter=_plain)
+    value: Any = field(converter=_to_plain)
 
     def check(self, run: CommandedRun) -> None:
         """Check the value, and compile for a new batch size."""

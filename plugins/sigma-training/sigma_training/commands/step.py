@@ -35,7 +35,7 @@ class StepBy(Command):
         now: PlannedRun = run.internals
         now.check_concerned(self)
         goal = goal_after(now.present, **{f"{self.scale}s": self.count})
-        return CommandPlan(now.with_progress(evolve(now.present.progress, pause=goal).to(Phase.RUNNING)))
+        return CommandPlan(now.with_progress(evolve(now.present.progress, pause=goal).with_phase(Phase.RUNNING)))
 
     def act(self, effects: CommandEffects, before: CommandedRun, at: int) -> None:
         """Run the hooks that are due when training continues."""

@@ -33,13 +33,13 @@ class StopTraining(Command):
         """End training at this boundary; stopped from outside, it is interrupted, and a resume continues it."""
         now: PlannedRun = run.internals
         progress, interrupted = now.present.progress, evolve(now.present.progress, interrupted=True)
-        if progress.over or not now.busy:  # once it has failed, nobody waits for a command to go on any more
+        if progress.is_over or not now.busy:  # once it has failed, nobody waits for a command to go on any more
             return CommandPlan(now.with_progress(interrupted) if now.status == Phase.FAILED else now, row=None)
-        return CommandPlan(now.with_progress(progress.ending() if now.by else interrupted))
+        return CommandPlan(now.with_progress(progress.ending() if now.sender else interrupted))
 
     def act(self, effects: CommandEffects, before: CommandedRun, at: int) -> None:
         """Save a run that was interrupted."""
         now: PlannedRun = before.internals
-        ends = now.busy and not now.present.progress.over and not now.by
+        ends = now.busy and not now.present.progress.is_over and not now.sender
         if ends and now.checkpoints.can_save:
             effects.save(Save(self.cause), STOP, at)

@@ -123,10 +123,10 @@ def is_overridden(row: Row, edited: Iterable[str]) -> bool:
 
 def more_asked(trainer: str, edits: Sequence[str], rows: Sequence[Row], position: int) -> bool:
     """Return whether a total of epochs was asked for since the checkpoint at a position: now, or before a crash."""
-    return not _edited(edits, rows, position).isdisjoint({"trainer.epochs", f"trainers.{trainer}.epochs"})
+    return not _list_edited(edits, rows, position).isdisjoint({"trainer.epochs", f"trainers.{trainer}.epochs"})
 
 
-def _edited(edits: Sequence[str], rows: Sequence[Row], position: int) -> set[str]:
+def _list_edited(edits: Sequence[str], rows: Sequence[Row], position: int) -> set[str]:
     """Return the settings that were changed since the checkpoint at a position: now, or before a crash."""
     asked = [*edits, *(edit for row in rows if row.get("at") == position for edit in row.get("edits", ()))]
     return {edit.partition("=")[0].replace('"', "").strip() for edit in asked}
@@ -134,7 +134,7 @@ def _edited(edits: Sequence[str], rows: Sequence[Row], position: int) -> set[str
 
 def _gives_data(trainer: str, edits: Sequence[str], rows: Sequence[Row], position: int) -> bool:
     """Return whether settings of the data set were changed since the checkpoint at a position."""
-    own = (key.removeprefix(f"trainers.{trainer}.") for key in _edited(edits, rows, position))
+    own = (key.removeprefix(f"trainers.{trainer}.") for key in _list_edited(edits, rows, position))
     return any(key.startswith("data.") and key.split(".")[1] not in FEEDING for key in own)
 
 
@@ -188,7 +188,7 @@ def restore(
 
     def put(label: str, found: Checkpoint) -> None:
         path = checkpoints.place(label)
-        if left(rows, int(label), found):
+        if is_abandoned(rows, int(label), found):
             raise SigmaCheckpointError(f"{path}: is on an abandoned branch. Use a checkpoint of the current one.")
         given = _gives_data(session.setup.name, edits, rows, found.values.get("journal", 0))
         try:
@@ -261,10 +261,10 @@ def _from_the_beginning(run: StoredRun, trainer: str, rows: Sequence[Row]) -> bo
     if not rows or rows[0]["iteration"] or any(row.get("edits") for row in rows):
         return False
     checkpoints = run.checkpoints(trainer)
-    return all(left(rows, number, checkpoints.read(str(number), _silent)) for number in checkpoints.numbers())
+    return all(is_abandoned(rows, number, checkpoints.read(str(number), _silent)) for number in checkpoints.numbers())
 
 
-def left(rows: Sequence[Row], number: int, found: Checkpoint) -> bool:
+def is_abandoned(rows: Sequence[Row], number: int, found: Checkpoint) -> bool:
     """Return whether a rewind, after the checkpoint of an iteration was saved, went back to before it."""
     later = [row for row in rows if row["place"] >= found.values.get("journal", len(rows))]
     return any(row.get("command") == "rewind" and row["to"] < number for row in later)

@@ -153,7 +153,7 @@ class Applier:
     # -- what commands do besides --------------------------------------------------------------------------------------
     def pause(self) -> None:
         """Pause at a goal: the training thread waits at the next boundary."""
-        self.current.set_progress(self.current.progress.to(Phase.PAUSED))
+        self.current.set_progress(self.current.progress.with_phase(Phase.PAUSED))
         self.fire(TimeScale.PAUSE)
 
     def fire(self, scale: TimeScale) -> None:

@@ -26,7 +26,7 @@ from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
 from sigma_training.hooks.outlook import check_hooks, check_reads
-from sigma_training.session.changes import TIMES, froze, read_time, timed, updated
+from sigma_training.session.changes import TIMES, froze, read_time, update_changes, with_time
 from sigma_training.session.state import RunState, Setup
 from sigma_training.step.live import Elements, number_kind
 from sigma_training.step.model import EPOCH, GOOD, LAYERS, RISE, SCALE, SCALES, SKIPS
@@ -265,12 +265,12 @@ def write_values(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunSt
         elif parameters := setup.frozen_by(address):
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)
         elif address == "batch_size":
-            changes = updated(changes, batch_size=value)
+            changes = update_changes(changes, batch_size=value)
         elif address == "epochs":
-            changes = updated(changes, epochs={"total": value, "start": state.moment.start})
+            changes = update_changes(changes, epochs={"total": value, "start": state.moment.start})
         elif address.startswith("hooks."):
             name, _, what = address.removeprefix("hooks.").rpartition(".")
-            changes = timed(changes, name, what, value)
+            changes = with_time(changes, name, what, value)
         else:
             live |= dict.fromkeys(setup.group(address), value)
     return evolve(state, arrays=arrays, live=state.live.with_base({**state.live.base, **live}), changes=changes)

@@ -55,34 +55,34 @@ class Factory:
 
     def with_hook(self, changes: Changes, name: str, hook: Any) -> Changes:
         """Return changes with one more hook; raise SigmaConfigError for a name that is taken, or another kind."""
-        if name in self.named(changes):
+        if name in self.hook_names(changes):
             raise SigmaConfigError(f"attach: there is a hook {name!r} already. Detach it first.")
         self._hook(name, hook)
-        return updated(changes, hooks={**_attached(changes), name: hook})
+        return update_changes(changes, hooks={**_attached_hooks(changes), name: hook})
 
     def without_hook(self, changes: Changes, name: str) -> Changes:
         """Return changes without a hook; raise SigmaConfigError for an unknown one."""
-        there, hooks = self.named(changes), _attached(changes)
+        there, hooks = self.hook_names(changes), _attached_hooks(changes)
         if name not in there:
             raise SigmaConfigError(f"detach: there is no hook {name!r}.{suggest_name(name, there, 'There are:')}")
         hooks.pop(name, None)
         times = {other: set_ for other, set_ in changes.get("times", {}).items() if other != name}
-        return updated(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
+        return update_changes(changes, hooks=hooks | ({name: None} if name in self.base.hooks else {}), times=times)
 
     def with_part(self, changes: Changes, slot: str, component: Any) -> Changes:
         """Return changes with another component in a slot; raise SigmaConfigError for one of the wrong kind."""
         self.component(slot, component)
-        return updated(changes, **{slot: component})
+        return update_changes(changes, **{slot: component})
 
-    def named(self, changes: Changes) -> list[str]:
+    def hook_names(self, changes: Changes) -> list[str]:
         """Return the names of all hooks."""
-        hooks = {**dict.fromkeys(self.base.hooks, True), **_attached(changes)}
+        hooks = {**dict.fromkeys(self.base.hooks, True), **_attached_hooks(changes)}
         return [name for name, hook in hooks.items() if hook is not None]
 
     # -- components ----------------------------------------------------------------------------------------------
-    def made(self, now: Parts, then: Changes, wanted: Changes) -> Parts:
+    def make_parts(self, now: Parts, then: Changes, wanted: Changes) -> Parts:
         """Return the wanted components; reuse the present ones where ``wanted`` equals the changes ``then``."""
-        hooks = {name: self._wanted(name, now, then, wanted) for name in self.named(wanted)}
+        hooks = {name: self._make_hook(name, now, then, wanted) for name in self.hook_names(wanted)}
         optimisers = {head: self._part(head, now.optimisers.get(head), then, wanted) for head in self.heads}
         return Parts(
             hooks,
@@ -113,10 +113,10 @@ class Factory:
             raise SigmaConfigError(f"{where}: there is no such optimiser.{hint}")
         return optimisation(self.resolve, where, chosen, self.base.optimisers.get(slot))
 
-    def _wanted(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:
-        if name in now.hooks and _of(then, name) == _of(wanted, name):
+    def _make_hook(self, name: str, now: Parts, then: Changes, wanted: Changes) -> Hook:
+        if name in now.hooks and _hook_changes(then, name) == _hook_changes(wanted, name):
             return now.hooks[name]
-        table, times = _of(wanted, name)
+        table, times = _hook_changes(wanted, name)
         hook = self._hook(name, table) if table is not None else self.base.hooks[name]
         if times:
             hook = copy(hook)  # leave the settings' object unchanged
@@ -131,15 +131,15 @@ class Factory:
         return resolved_hooks(self.resolve, f"{self.name}.hooks", {name: table}, self.splits)[name]
 
 
-def timed(changes: Changes, name: str, what: str, text: str) -> Changes:
+def with_time(changes: Changes, name: str, what: str, text: str) -> Changes:
     """Return changes with a new time or criterion of a hook."""
     times = changes.get("times", {})
-    return updated(changes, times={**times, name: {**times.get(name, {}), what: text}})
+    return update_changes(changes, times={**times, name: {**times.get(name, {}), what: text}})
 
 
 def froze(changes: Changes, parameters: Iterable[str], frozen: bool) -> Changes:
     """Return changes with parameters frozen or released."""
-    return updated(changes, frozen={**changes.get("frozen", {}), **dict.fromkeys(parameters, frozen)})
+    return update_changes(changes, frozen={**changes.get("frozen", {}), **dict.fromkeys(parameters, frozen)})
 
 
 def read_time(where: str, what: str, text: Any) -> Any:
@@ -152,17 +152,17 @@ def read_time(where: str, what: str, text: Any) -> Any:
         raise SigmaConfigError(f"{where}: {error}") from error
 
 
-def _attached(changes: Changes) -> dict[str, Any]:
+def _attached_hooks(changes: Changes) -> dict[str, Any]:
     """Return the tables of attached hooks by name, and None for detached ones."""
     return dict(changes.get("hooks", ()))
 
 
-def _of(changes: Changes, name: str) -> tuple[Any, Any]:
+def _hook_changes(changes: Changes, name: str) -> tuple[Any, Any]:
     """Return the table and the times of a hook, where they differ from the settings."""
-    return _attached(changes).get(name), changes.get("times", {}).get(name)
+    return _attached_hooks(changes).get(name), changes.get("times", {}).get(name)
 
 
-def updated(changes: Changes, **new: Any) -> Changes:
+def update_changes(changes: Changes, **new: Any) -> Changes:
     """Return updated changes, without empty ones."""
     hooks = {"hooks": [[name, hook] for name, hook in new["hooks"].items()]} if "hooks" in new else {}
     return {name: value for name, value in {**changes, **new, **hooks}.items() if value not in ({}, [], None)}

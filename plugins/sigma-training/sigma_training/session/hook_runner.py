@@ -133,7 +133,7 @@ class HookRunner:
         setup, state = self.current.setup, self.current.state
         new = dict[str, Any]()
         for other, asked in setup.listening[name]:
-            values = setup.others[other].told(asked) if other in setup.others else {}
+            values = setup.others[other].read_published(asked) if other in setup.others else {}
             full = {f"{other}.{address}": value for address, value in values.items()}
             new |= {address: value for address, value in full.items() if state.published.get(address) != value}
         if heard := self.current.recorder.hear(state.moment, name, new):

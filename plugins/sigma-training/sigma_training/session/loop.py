@@ -69,7 +69,7 @@ class TrainingLoop:
         self.replayer.remember_goals(before if before.underway else current.progress)
         current.record_numbers()  # again after a resume
         if goals.is_at_end(current.present) and current.progress.phase is not Phase.ENDED:
-            current.set_progress(current.progress.to(Phase.ENDING))
+            current.set_progress(current.progress.with_phase(Phase.ENDING))
         current.read_stopwatch()
         if not before.underway:
             self._begin_anew(epochs, iterations)
@@ -107,7 +107,7 @@ class TrainingLoop:
         current.count_seconds()
         self.hooks.finish()
         if current.progress.phase is not Phase.ENDED:  # else a snapshot was taken after them
-            current.set_progress(current.progress.to(Phase.ENDED))
+            current.set_progress(current.progress.with_phase(Phase.ENDED))
             self.hooks.tick(TimeScale.STOP)
         about: dict[str, Any] = {"failed": False}
         if not current.present.last.finite:  # a hook has stopped it
@@ -140,12 +140,12 @@ class TrainingLoop:
             current.note({"event": "end", **about})
         finally:
             current.background.forget()
-            current.set_progress(current.progress.to(phase))
+            current.set_progress(current.progress.with_phase(phase))
 
     def leave(self, phase: Phase | None = None) -> None:
         """Release the training thread."""
         if phase is not None:
-            self.current.set_progress(self.current.progress.to(phase))
+            self.current.set_progress(self.current.progress.with_phase(phase))
         self.current.queue.release()
 
     # -- the boundary --------------------------------------------------------------------------------------------------
@@ -180,13 +180,13 @@ class TrainingLoop:
             self.replayer.replay_rows(replay)
             if replay.rows and replay.goes_on:
                 self.replayer.leave_early(replay)
-                return not current.progress.over  # other commands are applied after the replay
+                return not current.progress.is_over  # other commands are applied after the replay
         else:
             self.hooks.catch_up()
         while True:
-            current.queue.serve(lambda: current.progress.over)
-            if current.progress.over or current.progress.phase is not Phase.PAUSED:
-                return not current.progress.over
+            current.queue.serve(lambda: current.progress.is_over)
+            if current.progress.is_over or current.progress.phase is not Phase.PAUSED:
+                return not current.progress.is_over
             current.queue.wait()
 
     def split(self, workers: int) -> None:

@@ -18,7 +18,7 @@ from sigma_training.compatibility import with_counts
 from sigma_training.history.recorder import Recorder
 from sigma_training.history.rewind import Entry
 from sigma_training.session.bindings import settable, write_values
-from sigma_training.session.changes import Changes, updated
+from sigma_training.session.changes import Changes, update_changes
 from sigma_training.session.collaborators import SavePoint
 from sigma_training.session.epochal import foresee
 from sigma_training.session.progress import Phase, TrainingProgress
@@ -73,7 +73,7 @@ class PlannedRun:
         return self.present.state.moment
 
     @property
-    def by(self) -> str:
+    def sender(self) -> str:
         """Return the hook that commands; empty for a command from outside."""
         return self.recorder.by
 
@@ -175,7 +175,7 @@ def restored_run(
     built = with_components(run, evolve(run.state, **kept))
     saved = with_counts(saved, built.state.arrays)
     check(saved, built.state.arrays)
-    progress = progress or TrainingProgress.restored(saved.values.get("progress"))
+    progress = progress or TrainingProgress.from_list(saved.values.get("progress"))
     if busy or not (progress.underway or run.progress.underway):
         progress = run.progress
     return Present(built.setup, restore(saved, built.setup), progress, LastBurst(iteration=run.last.iteration))
@@ -189,4 +189,4 @@ def check_ahead(run: Present, values: Mapping[str, Any]) -> None:
             f"{run.setup.name}.epochs: epoch {total} is over already ({epoch} are done). To end training now, stop it."
         )
     if size is not None:
-        foresee(run.setup, updated(run.state.changes, batch_size=size))
+        foresee(run.setup, update_changes(run.state.changes, batch_size=size))

@@ -43,7 +43,7 @@ class TrainingProgress:
         return self.phase in (Phase.RUNNING, Phase.PAUSED, Phase.ENDING, Phase.ENDED)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Return whether training leaves at the next boundary."""
         return self.interrupted or self.phase not in (Phase.RUNNING, Phase.PAUSED)
 
@@ -55,9 +55,9 @@ class TrainingProgress:
 
     def ending(self) -> TrainingProgress:
         """Return this progress with an end at the next boundary, since a goal is reached."""
-        return self if self.over else self.to(Phase.ENDING)
+        return self if self.is_over else self.with_phase(Phase.ENDING)
 
-    def to(self, phase: Phase) -> TrainingProgress:
+    def with_phase(self, phase: Phase) -> TrainingProgress:
         """Return this progress in another phase; pausing clears the goal to pause at."""
         return evolve(self, phase=phase, pause=NONE if phase is Phase.PAUSED else self.pause)
 
@@ -66,7 +66,7 @@ class TrainingProgress:
         goals = zip(self.pause, (iteration, epoch), strict=True)
         return any(goal is not None and now >= goal for goal, now in goals)
 
-    def saved(self) -> list[int | str | None]:
+    def to_list(self) -> list[int | str | None]:
         """Return phase and goals for a snapshot; training that is not in progress starts anew when restored."""
         pairs = zip(self.pause, self.end, strict=True)
         goals = [goal for pair in pairs for goal in pair]  # both in iterations, then both in epochs
@@ -75,7 +75,7 @@ class TrainingProgress:
         return [phase.value, *goals, self.start] if self.underway or failed else [Phase.PREPARED.value]
 
     @classmethod
-    def restored(cls, saved: list[int | str | None] | None) -> TrainingProgress:
+    def from_list(cls, saved: list[int | str | None] | None) -> TrainingProgress:
         """Return the progress in a snapshot."""
         phase, *rest = saved or (Phase.PREPARED,)
         iteration, until, epoch, last, start = (*rest, *[None] * 5)[:5]  # an earlier version saved fewer

@@ -34,14 +34,14 @@ def with_components(run: Present, state: RunState) -> Present:
     setup, now = run.setup, run.state
     new = setup if state.data == now.data else fed(setup, state.data)
     if state.changes != now.changes:
-        new = _built(new, setup.factory.made(setup.parts, now.changes, state.changes))
+        new = _build_setup(new, setup.factory.make_parts(setup.parts, now.changes, state.changes))
         check_declared(new, setup.order.hooks)
-        state = _moved(state, setup, new)
+        state = _move_state(state, setup, new)
     return evolve(run, setup=new, state=state)
 
 
 # -- the setup ---------------------------------------------------------------------------------------------------------
-def _built(setup: Setup, parts: Parts) -> Setup:
+def _build_setup(setup: Setup, parts: Parts) -> Setup:
     programs, feed = _programs(setup, parts), setup.feed
     if parts.iterator is not setup.parts.iterator:
         check_rows_kept(setup.name, setup.model.shapes, parts.iterator)
@@ -73,25 +73,25 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
 
 def _orphans(old: Setup, new: Setup, published: Iterable[str]) -> set[str]:
     """Return the published or settable addresses of former hooks that no hook has any more."""
-    were, left = _declared(old.order.hooks.values()), _declared(new.order.hooks.values())
+    were, left = _declared_addresses(old.order.hooks.values()), _declared_addresses(new.order.hooks.values())
     measured = [f"training.{name}" for name in old.model.measured_names()]
     addresses = {*published, *were}
-    return {a for a in addresses if inner(a) not in measured and _among(inner(a), were) and not _among(inner(a), left)}
+    return {a for a in addresses if inner(a) not in measured and _is_in(inner(a), were) and not _is_in(inner(a), left)}
 
 
-def _declared(hooks: Iterable[Hook]) -> list[str]:
+def _declared_addresses(hooks: Iterable[Hook]) -> list[str]:
     return [pattern for hook in hooks for pattern in (*hook.writes, *hook.settable)]
 
 
-def _among(address: str, patterns: Iterable[str]) -> bool:
+def _is_in(address: str, patterns: Iterable[str]) -> bool:
     return any(matches(pattern, address) for pattern in patterns)
 
 
 # -- the state ---------------------------------------------------------------------------------------------------------
-def _moved(state: RunState, old: Setup, new: Setup) -> RunState:
+def _move_state(state: RunState, old: Setup, new: Setup) -> RunState:
     gone = _orphans(old, new, state.published)
     left = tuple(f"{KEPT}{name}." for name in old.parts.hooks if name not in new.parts.hooks)
-    live = {name: base for name, base in state.live.base.items() if not name.startswith(_swapped(old, new))}
+    live = {name: base for name, base in state.live.base.items() if not name.startswith(_swapped_heads(old, new))}
     return evolve(
         state,
         arrays=_arrays(state, old, new),
@@ -108,14 +108,14 @@ def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
     if new.parts.backend is not old.parts.backend:
         arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
     if new.model is not old.model:
-        first, swapped = new.model.first_slots(), _swapped(old, new)
+        first, swapped = new.model.first_slots(), _swapped_heads(old, new)
         own = {n: n in first and not n.startswith(swapped) for n in arrays if n.startswith(OPTIMISERS)}
         arrays = {name: value for name, value in arrays.items() if own.get(name, True)}
         arrays |= {name: new.to_device(value) for name, value in first.items() if name not in arrays}
     return arrays
 
 
-def _swapped(old: Setup, new: Setup) -> tuple[str, ...]:
+def _swapped_heads(old: Setup, new: Setup) -> tuple[str, ...]:
     """Return what the names of the settings and slots of new optimisers begin with."""
     before, after = old.parts.optimisers, new.parts.optimisers
     return tuple(f"{head}." for head in {**before, **after} if before.get(head) is not after.get(head))

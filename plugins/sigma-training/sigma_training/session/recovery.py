@@ -56,7 +56,7 @@ class BurstStart:
     def snapshot_of(self, state: RunState) -> Checkpoint:
         """Return a snapshot of a state that follows from this one."""
         base = snapshot(state, self.setup)
-        return evolve(base, values={**base.values, "progress": self.progress.saved(), "journal": self.position})
+        return evolve(base, values={**base.values, "progress": self.progress.to_list(), "journal": self.position})
 
 
 @frozen(eq=False)

@@ -80,7 +80,7 @@ class Replayer:
     def leave_early(self, replay: Replay) -> None:
         """Stop during replay if requested, or at a goal; the next resume replays the rest."""
         progress, now = self.current.progress, self.current.moment.iteration
-        if self.current.queue.awaits("stop") or (progress.over and replay.iterations_to_next(now)):
+        if self.current.queue.awaits("stop") or (progress.is_over and replay.iterations_to_next(now)):
             phase = Phase.RUNNING if progress.phase is Phase.ENDING else progress.phase
             self.current.set_progress(evolve(self._own_goals, phase=phase, interrupted=False))
             replay.leave()

@@ -22,7 +22,7 @@ from sigma_training.totals import expand
 def take_snapshot(run: Present) -> Checkpoint:
     """Return a copy of a whole run: its state, and the progress of its training."""
     checkpoint = snapshot(run.state, run.setup)
-    return evolve(checkpoint, values={**checkpoint.values, "progress": run.progress.saved()})
+    return evolve(checkpoint, values={**checkpoint.values, "progress": run.progress.to_list()})
 
 
 def snapshot(state: RunState, setup: Setup) -> Checkpoint:

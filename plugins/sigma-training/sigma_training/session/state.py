@@ -67,7 +67,7 @@ class Setup:
     def direction(self, address: str) -> str:
         """Return which values at an address are better, also at that of another trainer that is prepared."""
         other, _, inner = address.partition(".")
-        if other != self.name and other in self.others and self.others[other].prepared:
+        if other != self.name and other in self.others and self.others[other].is_prepared:
             return str(self.others[other].session.setup.direction(inner))
         return find_direction(address, self.metrics)
 

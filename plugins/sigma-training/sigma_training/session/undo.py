@@ -34,7 +34,7 @@ def record_undo(command: str, former: Present, present: Present) -> RunState:
     kept = {**after.kept, **{f"{UNDO}{number}.{name}": value for name, value in arrays.items()}}
     state = evolve(after, kept=kept, undo=[*after.undo, entry])
     while len(state.undo) > MOST or (len(state.undo) > 1 and _bytes(state) > MOST_BYTES):
-        state, _ = _without(state, 0)
+        state, _ = _remove_entry(state, 0)
     return state
 
 
@@ -46,21 +46,21 @@ def _values(before: RunState, after: RunState) -> dict[str, Any]:
     return {
         "changes": dict(before.changes),
         "live": settings | {n: old for n, old in before.live.base.items() if after.live.base.get(n) != old},
-        "published": plain_values(_changed(before.published, after.published)),
+        "published": plain_values(_old_values(before.published, after.published)),
         "new": [name for name in after.published if name not in before.published],
-        "memory": deepcopy(_changed(before.memory, after.memory)),
+        "memory": deepcopy(_old_values(before.memory, after.memory)),
     }
 
 
 def _arrays(before: RunState, after: RunState, old: Setup, new: Setup) -> dict[str, np.ndarray]:
     """Return the former arrays that changed; a swapped backend holds the same ones."""
-    arrays = {name: value for name, value in _changed(before.kept, after.kept).items() if not name.startswith(UNDO)}
+    arrays = {name: value for name, value in _old_values(before.kept, after.kept).items() if not name.startswith(UNDO)}
     if new.parts.backend is not old.parts.backend:
         return arrays
-    return arrays | {name: old.to_host(value) for name, value in _changed(before.arrays, after.arrays).items()}
+    return arrays | {name: old.to_host(value) for name, value in _old_values(before.arrays, after.arrays).items()}
 
 
-def _changed(old: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _old_values(old: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """Return the former value of each entry that is now another object, or missing."""
     return {name: value for name, value in old.items() if now.get(name) is not value}
 
@@ -69,7 +69,7 @@ def _bytes(state: RunState) -> int:
     return sum(value.nbytes for name, value in state.kept.items() if name.startswith(UNDO))
 
 
-def _without(state: RunState, place: int) -> tuple[RunState, dict[str, np.ndarray]]:
+def _remove_entry(state: RunState, place: int) -> tuple[RunState, dict[str, np.ndarray]]:
     """Remove one entry; return the state without it, and the arrays that the entry kept."""
     head = f"{UNDO}{state.undo[place]['number']}."
     arrays = {name.removeprefix(head): value for name, value in state.kept.items() if name.startswith(head)}
@@ -96,7 +96,7 @@ def restore_former(state: RunState, setup: Setup, entry: Mapping[str, Any], ther
 
     ``there`` are the hooks before the undo: those keep their memory, except that of criteria.
     """
-    state, arrays = _without(state, -1)
+    state, arrays = _remove_entry(state, -1)
     kept = {name: value for name, value in arrays.items() if name.startswith(KEPT)}
     former = {name: setup.to_device(value) for name, value in arrays.items() if name not in kept}
     published = {name: value for name, value in state.published.items() if name not in entry["new"]}
