@@ -41,7 +41,7 @@ class Fitted:
     future: Future[Any]
 
     @property
-    def done(self) -> bool:
+    def has_ended(self) -> bool:
         return self.future.done()
 
     def result(self, timeout: float) -> Any:
