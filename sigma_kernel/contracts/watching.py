@@ -129,7 +129,8 @@ class Ticket:
 class TrainerView(Protocol):
     """A monitor's view of one trainer; where it says nothing else, addresses start at the trainer.
 
-    Raises SigmaStateError for a trainer that is not prepared yet, except for what was measured.
+    Raises SigmaStateError for a trainer that is not prepared yet, except for what was measured; a view that was taken
+    before shows the trainer once it is prepared.
     """
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:

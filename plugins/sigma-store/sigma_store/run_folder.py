@@ -208,7 +208,7 @@ class FolderStore(Store):
         return run
 
     def open(self, path: Path, log: Log, fill: Callable[[StoredRun], None]) -> FolderRun:
-        """Return the run in a folder; nothing is read yet.  Raises SigmaCheckpointError if there is no folder."""
+        """Return the run in a folder, without reading it; raise SigmaCheckpointError if there is no folder."""
         if not path.is_dir():
             raise SigmaCheckpointError(f"{path}: not a directory. Pass the folder of a run.")
         return FolderRun(WrittenFolder(path.absolute()), log, fill)

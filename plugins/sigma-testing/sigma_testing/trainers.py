@@ -122,15 +122,16 @@ class TrainerSuite(Suite):
 
     # -- what it shows -------------------------------------------------------------------------------------------------
     def test_its_view_describes_it_once_it_is_prepared(self) -> None:
-        """The view raises SigmaStateError before; after it has the rows of each split, and one branch."""
+        """The view raises SigmaStateError before; then the same one has the rows of each split, and one branch."""
         with self.environment() as environment:
             trainer = environment.trainer("trainer")
+            view = trainer.view
             with pytest.raises(SigmaStateError):
-                trainer.view.splits()
+                view.splits()
             trainer.prepare()
-            assert trainer.view.splits()
-            assert all(count > 0 for count in trainer.view.splits().values())
-            assert [branch.number for branch in trainer.view.branches()] == [0]
+            assert view.splits()
+            assert all(count > 0 for count in view.splits().values())
+            assert [branch.number for branch in view.branches()] == [0]
 
     # -- the stored run ------------------------------------------------------------------------------------------------
     @pytest.mark.filterwarnings("ignore::sigma_kernel.errors.SigmaWarning")  # of objects that no file describes

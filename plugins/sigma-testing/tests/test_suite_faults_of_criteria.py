@@ -18,8 +18,6 @@ from .faults import check_caught
 class Above(Criterion):
     value: str
     limit: float = 0.0
-    name: str = ""
-    strict: bool = True
 
     def addresses(self) -> tuple[str, ...]:
         return (self.value,)

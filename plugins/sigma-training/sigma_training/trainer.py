@@ -58,7 +58,12 @@ class NetworkTrainer(Settings, contracts.Trainer):
     recorder: Recorder = field(metadata=OWNED)
     host: Host = field(metadata=OWNED)
     _lifecycle: SessionLifecycle | None = field(default=None, init=False)
+    _view: SessionView = field(init=False)
     _preparing: threading.RLock = field(factory=threading.RLock, init=False)  # several threads may ask for the session
+
+    @_view.default
+    def _(self) -> SessionView:
+        return SessionView(self.name, self.recorder)
 
     @classmethod
     def create(cls, name: str, host: Host, settings: Mapping[str, Any]) -> NetworkTrainer:
@@ -106,6 +111,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
                 session = build_session(setup, initial, self.recorder, self.registry)
                 self.learned.restore(session)
+                self._view.open(session)
                 self._lifecycle = SessionLifecycle(session, self)
             return self._lifecycle
 
@@ -117,7 +123,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
     @property
     def view(self) -> SessionView:
         """Return what monitors see of the trainer."""
-        return SessionView(self.name, self.recorder, None if self._lifecycle is None else self._lifecycle.session)
+        return self._view
 
     def read_published(self, pattern: str) -> dict[str, Any]:
         """Return the plain values that match a pattern, for other trainers: nothing waits for the training thread.

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from attrs import frozen
+from attrs import define
 
 from sigma_kernel.arrays import PLAIN
 from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
@@ -25,13 +25,17 @@ from sigma_training.step.model import LAYERS
 from sigma_training.step.steps import Steps
 
 
-@frozen(eq=False)
+@define(eq=False)
 class SessionView:
     """The view of a trainer: what it has measured, and once it is prepared, its components and its data."""
 
     name: str
     recorder: Recorder
-    session: Session | None
+    session: Session | None = None
+
+    def open(self, session: Session) -> None:
+        """Show a session from now on; monitors keep a view that they took before."""
+        self.session = session
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return what was measured, or set, at an address since a cursor, and the next cursor."""
