@@ -17,12 +17,10 @@ hooks as single iterations. It fires once for several due points between two bou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from enum import Enum
-from time import perf_counter
 from typing import Any
 
-from attrs import Factory, define, evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_kernel.settings import is_finite
@@ -212,40 +210,3 @@ def after(count: float, scale: Scale) -> TimeStep:
 def between(first: float, last: float, scale: Scale, interval: float = 1) -> TimeStep:
     """Return a time step that is due at ``first`` and then at every interval, up to ``last``."""
     return TimeStep(scale, interval, first, last)
-
-
-def until_due(
-    steps: Iterable[TimeStep], moment: Moment, *, iterations_per_epoch: int, iteration_in_epoch: int, batch: int
-) -> int | None:
-    """Return the number of iterations, at least 1, until a step may be due; None if none ever is.
-
-    ``batch`` is the largest number of samples per iteration. Seconds and events do not bound the number: the operator
-    limits the duration of bursts.
-    """
-    bounds: list[float] = []
-    for step in steps:
-        scale, now = step.scale, moment.count(step.scale)
-        if (point := step.next_due(now)) is None:
-            continue
-        if scale is TimeScale.ITERATION:
-            bounds.append(point - now)
-        elif scale is TimeScale.EPOCH:
-            bounds.append((point - now) * iterations_per_epoch - iteration_in_epoch)
-        elif scale is TimeScale.SAMPLE:
-            bounds.append(-(-(point - now) // batch))
-    return max(1, int(min(bounds))) if bounds else None
-
-
-@define(eq=False, repr=False)
-class Timed:
-    """A context manager that adds the seconds spent inside to a phase; entered several times per burst."""
-
-    phases: dict[str, float]
-    phase: str
-    began: float = 0.0
-
-    def __enter__(self) -> None:
-        self.began = perf_counter()
-
-    def __exit__(self, *error: object) -> None:
-        self.phases[self.phase] += perf_counter() - self.began

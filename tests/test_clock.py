@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from sigma_kernel import clock
 from sigma_kernel.clock import COUNTED, EVENTS, Moment, TimeScale, TimeStep, after, between, duration, every
 from sigma_kernel.errors import SigmaConfigError
+from sigma_training.session.goals import until_due
 
 WHOLE = [scale for scale in COUNTED if scale is not TimeScale.SECOND]
 
@@ -106,7 +107,7 @@ def run(
     while now.iteration < iterations:
         before = now
         done, left = -(-row // batch), iterations - before.iteration
-        due = clock.until_due(steps, before, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=batch)
+        due = until_due(steps, before, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=batch)
         for _ in range(min(due or left, left, per_epoch - done) if bursts else 1):
             size = min(batch, rows - row)
             row += size
@@ -133,9 +134,7 @@ def test_bursts_fire_steps_at_the_same_iterations_as_single_steps(steps, iterati
 def test_a_burst_extends_to_the_next_due_point(steps, per_epoch, data):
     iteration = data.draw(st.integers(0, 50))
     now = Moment(iteration, iteration // per_epoch, iteration * 10)
-    ahead = clock.until_due(
-        steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=iteration % per_epoch, batch=10
-    )
+    ahead = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=iteration % per_epoch, batch=10)
     then = [Moment(i, i // per_epoch, i * 10) for i in range(iteration + 1, iteration + 500)]
     first = next((m.iteration - iteration for m in then if any(step.due(now, m) for step in steps)), None)
     assert ahead == first
@@ -143,16 +142,13 @@ def test_a_burst_extends_to_the_next_due_point(steps, per_epoch, data):
 
 def test_seconds_and_events_do_not_bound_iterations():
     steps = [every(0.1, "second"), *(every(1, scale) for scale in EVENTS)]
-    assert clock.until_due(steps, Moment(), iterations_per_epoch=10, iteration_in_epoch=0, batch=1) is None
+    assert until_due(steps, Moment(), iterations_per_epoch=10, iteration_in_epoch=0, batch=1) is None
     steps.append(every(3, "epoch"))
-    assert clock.until_due(steps, Moment(), iterations_per_epoch=10, iteration_in_epoch=4, batch=1) == 26
+    assert until_due(steps, Moment(), iterations_per_epoch=10, iteration_in_epoch=4, batch=1) == 26
 
 
 def test_past_due_points_do_not_bound_a_burst():
-    assert (
-        clock.until_due([after(3, "epoch")], Moment(30, 3), iterations_per_epoch=10, iteration_in_epoch=0, batch=1)
-        is None
-    )
+    assert until_due([after(3, "epoch")], Moment(30, 3), iterations_per_epoch=10, iteration_in_epoch=0, batch=1) is None
 
 
 # -- text form ---------------------------------------------------------------------------------------------------------

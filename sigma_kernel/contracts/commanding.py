@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, Self
 from attrs import asdict, evolve, field, fields, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, suggest_name
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError, suggest_name
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import instance_of
@@ -178,13 +178,3 @@ def make_command(find: Find, name: str, arguments: Mapping[str, Any], by_hand: b
         raise SigmaStateError(f"command {name!r}: needs {', '.join(names)}.") from None
     except SigmaConfigError as error:  # drops the class name before the argument's
         raise SigmaStateError(f"command {name!r}: {str(error).partition('.')[2]}") from None
-
-
-def command_of_row(find: Find, row: Mapping[str, Any]) -> Command:
-    """Return the command of a journal row."""
-    try:
-        attributes = fields(find("command", row["command"]))
-    except SigmaError as error:
-        remedy = "Install the plugin that offered this command: the journal cannot be replayed without it."
-        raise type(error)(f"{error} {remedy}") from error
-    return make_command(find, row["command"], {a.name: row[a.name] for a in attributes if a.name in row})

@@ -188,19 +188,11 @@ class Network:
         judges = {output.name: self._judge(output) for output in self.outputs}
         return tuple(name for name, judge in judges.items() if judge and judge.layer.chooses)
 
-    def choose_classes(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int]:
-        """Return the index of the most probable class in each row, the lowest of equal ones, and the number of classes.
-
-        Raises SigmaNetworkError for an output that has no classes.
-        """
-        if self._judge(self[output]) is not None and not np.isfinite(predictions).all():
-            raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
-        if (classes := self.classify(output, predictions)) is None:
-            raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
-        return classes
-
     def classify(self, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int] | None:
-        """Return the same of any predictions, finite or not, or of targets like them; None for no classes."""
+        """Return the index of the most probable class in each row, and the number of classes; None for no classes.
+
+        Of equal ones, it is the lowest.  The rows are predictions, finite or not, or targets like them.
+        """
         judge = self._judge(self[output])
         if judge is not None and judge.layer.chooses:
             return predictions.argmax(axis=-1), predictions.shape[-1]

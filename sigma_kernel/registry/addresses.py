@@ -87,17 +87,3 @@ def matches(pattern: str, address: str, tags: Tags = lambda address: frozenset()
 
 def _fits(level: Level, names: Sequence[str], place: int, tags: Tags) -> bool:
     return level.fits(names[place]) and (not level.tags or level.tags <= tags(".".join(names[: place + 1])))
-
-
-def specificity(pattern: str) -> tuple[int, ...]:
-    """Return a sort key that is greater for a more specific pattern."""
-    parts = levels(pattern)
-    partial = [level for level in parts if "*" in level.name and level.name.strip("*")]
-    return (
-        sum("*" not in level.name for level in parts),
-        len(partial),
-        sum(len(level.name.replace("*", "")) for level in partial),
-        sum(len(level.tags) for level in parts),
-        sum(level.name == "*" for level in parts),
-        -parts.count(DEEP),
-    )

@@ -9,11 +9,11 @@ from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import ops
 from sigma_kernel.graph.differentiation import gradient
-from sigma_kernel.graph.mixing import mix_precision
 from sigma_kernel.graph.namespace import evaluate_graph
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, originating, symbol
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_run.launcher.work import operations
+from sigma_training.step.mixing import mix_precision
 
 
 def rounded(x: np.ndarray, dtype: str) -> np.ndarray:

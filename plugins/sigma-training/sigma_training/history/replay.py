@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from attrs import define, field
+from attrs import define, field, fields
 
-from sigma_kernel.contracts.commanding import Command, Find, command_of_row
+from sigma_kernel.contracts.commanding import Command, Find, make_command
 from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
 
@@ -132,6 +132,16 @@ class Replay:
 def load_fields(row: Row) -> Row:
     """Return a row with the fields that were left in the journal."""
     return {**row, **row["stored"].read()} if "stored" in row else row
+
+
+def command_of_row(find: Find, row: Mapping[str, Any]) -> Command:
+    """Return the command of a journal row."""
+    try:
+        attributes = fields(find("command", row["command"]))
+    except SigmaError as error:
+        remedy = "Install the plugin that offered this command: the journal cannot be replayed without it."
+        raise type(error)(f"{error} {remedy}") from error
+    return make_command(find, row["command"], {a.name: row[a.name] for a in attributes if a.name in row})
 
 
 def check_commands(rows: Iterable[Row], place: str, find: Find) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import Moment, Timed
+from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Metric
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
@@ -26,6 +26,7 @@ from sigma_training.session.collaborators import Commander
 from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.queue import Queue, Request
 from sigma_training.session.state import Present, RunState, Setup
+from sigma_training.session.timing import Timed
 
 NUMBERS = (int, float)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import inf
 
-from sigma_kernel.clock import until_due
+from sigma_kernel.clock import Moment, TimeScale, TimeStep
 from sigma_training.hooks.order import ends
 from sigma_training.session.progress import NONE, Goal
 from sigma_training.session.state import Present
@@ -71,3 +72,25 @@ def distance(run: Present, replayed: int | None = None) -> int:
     goals = (first_of(run, *run.progress.pause), end_iteration(run))
     ahead = [goal - now.iteration for goal in goals if goal is not None]
     return max(1, min([per_epoch - done, *ahead, *(limit for limit in (replayed, due) if limit is not None)]))
+
+
+def until_due(
+    steps: Iterable[TimeStep], moment: Moment, *, iterations_per_epoch: int, iteration_in_epoch: int, batch: int
+) -> int | None:
+    """Return the number of iterations, at least 1, until a step may be due; None if none ever is.
+
+    ``batch`` is the largest number of samples per iteration. Seconds and events do not bound the number: the operator
+    limits the duration of bursts.
+    """
+    bounds: list[float] = []
+    for step in steps:
+        scale, now = step.scale, moment.count(step.scale)
+        if (point := step.next_due(now)) is None:
+            continue
+        if scale is TimeScale.ITERATION:
+            bounds.append(point - now)
+        elif scale is TimeScale.EPOCH:
+            bounds.append((point - now) * iterations_per_epoch - iteration_in_epoch)
+        elif scale is TimeScale.SAMPLE:
+            bounds.append(-(-(point - now) // batch))
+    return max(1, int(min(bounds))) if bounds else None

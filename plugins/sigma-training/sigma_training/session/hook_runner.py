@@ -8,13 +8,14 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from sigma_kernel.clock import Moment, Timed, TimeScale
+from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
 from sigma_training.hooks.runner import Budgets, fail, holds, limit
 from sigma_training.session.collaborators import SavePoint
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_view import HookView
+from sigma_training.session.timing import Timed
 
 LATER = "Lower the learning rate, clip the gradients, or add a nan_guard hook."
 FIRST = (

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.arrays import protect
-from sigma_kernel.clock import Moment, Timed
+from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook, Metric, RowLosses
 from sigma_kernel.encoding import unpack
 from sigma_kernel.graph.node import Spec
@@ -22,6 +22,7 @@ from sigma_training.hooks.order import check_read, check_write, reads
 from sigma_training.session import keeping
 from sigma_training.session.collaborators import Commander
 from sigma_training.session.state import Present
+from sigma_training.session.timing import Timed
 from sigma_training.step.steps import Iteration
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve
 
-from sigma_kernel.clock import Moment, Timed, TimeScale
+from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Batches, Burst, Compute
 from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
 from sigma_training.history.metrics import EACH
@@ -33,6 +33,7 @@ from sigma_training.session.reconfigure import with_components
 from sigma_training.session.recovery import Recovery, recovering
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import LastBurst, Present, count_burst, renew_layer_state
+from sigma_training.session.timing import Timed
 from sigma_training.step.measuring import curves
 from sigma_training.step.steps import Iteration, compute_fused
 

@@ -11,7 +11,8 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step, TextGenerator
-from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
+from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_training.components import check_split
 from sigma_training.data.dataset import Host, samples as arrays_of
@@ -41,6 +42,18 @@ def join_losses(parts: Sequence[RowLosses]) -> RowLosses:
     """Return the losses of several parts of a split."""
     columns = [name for name in ("rows", "losses", "predicted", "targets") if getattr(parts[0], name) is not None]
     return RowLosses(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in columns})
+
+
+def choose_classes(network: Network, output: str, predictions: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return the index of the most probable class in each row, the lowest of equal ones, and the number of classes.
+
+    Raises SigmaNetworkError for an output that has no classes.
+    """
+    if (classes := network.classify(output, predictions)) is None:
+        raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
+    if not np.isfinite(predictions).all():
+        raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
+    return classes
 
 
 def _unwrap_single(found: Mapping[str, np.ndarray]) -> Any:
@@ -213,7 +226,7 @@ class Evaluator:
         """
         network, own, classes = self.programs.model.network, self.learned.get("classes", {}), dict[str, np.ndarray]()
         for name, each in self.predictions(steps, samples).items():
-            places, count = network.choose_classes(name, each)
+            places, count = choose_classes(network, name, each)
             labels = own.get(network.targets(name), ()) if own else self.classes
             classes[name] = _array(labels)[places] if len(labels) == count else places
         return _unwrap_single(classes)

@@ -36,13 +36,13 @@ from sigma_kernel.errors import (
     suggest_name,
 )
 from sigma_kernel.graph.differentiation import gradient
-from sigma_kernel.graph.mixing import mix_precision
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewriting import replace_nodes, rewrite
 from sigma_kernel.network.network import LAYERS as LAYERS, Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
+from sigma_training.step.mixing import mix_precision
 from sigma_training.totals import per_row, record_totals
 from sigma_training.units import Units
 

@@ -11,7 +11,7 @@ from attrs import evolve
 from sigma_kernel.contracts import GradientOptimiser, Optimisation, Optimiser
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, suggest_name
 from sigma_kernel.network.tracing import LiveSetting, live_settings
-from sigma_kernel.registry.addresses import matches, specificity
+from sigma_kernel.registry.addresses import DEEP, levels, matches
 from sigma_training.step.live import Live, LiveValue, check_fits
 from sigma_training.step.model import LAYERS, ONLY, OPTIMISERS, Model
 
@@ -23,6 +23,20 @@ def hits(model: Model, rules: Mapping[str, str], address: str) -> list[str]:
     """Return the rules whose pattern matches an address, most specific first; on a tie the later one wins."""
     names = [name for name, pattern in reversed([*rules.items()]) if matches(pattern, address, model.tags)]
     return sorted(names, key=lambda name: specificity(rules[name]), reverse=True)  # which is stable
+
+
+def specificity(pattern: str) -> tuple[int, ...]:
+    """Return a sort key that is greater for a more specific pattern."""
+    parts = levels(pattern)
+    partial = [level for level in parts if "*" in level.name and level.name.strip("*")]
+    return (
+        sum("*" not in level.name for level in parts),
+        len(partial),
+        sum(len(level.name.replace("*", "")) for level in partial),
+        sum(len(level.tags) for level in parts),
+        sum(level.name == "*" for level in parts),
+        -parts.count(DEEP),
+    )
 
 
 def setting_rule(model: Model, address: str, setting: str) -> str | None:
