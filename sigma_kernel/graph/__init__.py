@@ -26,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " symbol topological_order trace",
         "ops": "Op op select_ops takes_indices",
         "random": "ORDER Draw Key Streams permutation",
-        "rewriting": "lift_constants map_nodes replace_nodes rewrite with_inputs",
+        "rewriting": "map_nodes replace_nodes rewrite with_inputs",
         "shapes": "ELEMENTWISE",
     },
 )

@@ -40,7 +40,6 @@ from sigma_kernel.graph.random import Key as Key
 from sigma_kernel.graph.random import ORDER as ORDER
 from sigma_kernel.graph.random import Streams as Streams
 from sigma_kernel.graph.random import permutation as permutation
-from sigma_kernel.graph.rewriting import lift_constants as lift_constants
 from sigma_kernel.graph.rewriting import map_nodes as map_nodes
 from sigma_kernel.graph.rewriting import replace_nodes as replace_nodes
 from sigma_kernel.graph.rewriting import rewrite as rewrite

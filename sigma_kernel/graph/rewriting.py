@@ -54,17 +54,6 @@ def map_nodes(graph: Graph, change: Change, change_body: Callable[[Graph], Graph
     return Graph(graph.inputs, _rebuild(graph.outputs, {x: x for x in graph.inputs}, also_bodies))
 
 
-def lift_constants(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
-    """Return a graph that takes its arrays of constants as its last inputs, and these arrays.
-
-    Those in the body of a scan remain.
-    """
-    inputs = {node: symbol(node.shape, node.dtype) for node in graph if node.op == "array"}
-    if not inputs:
-        return graph, ()
-    return Graph((*graph.inputs, *inputs.values()), replace_nodes(graph.outputs, inputs)), tuple(inputs)
-
-
 def close_graph(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
     """Return a graph that takes what it uses from outside as its last inputs, and these nodes.
 
