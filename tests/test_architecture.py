@@ -194,7 +194,7 @@ def test_only_components_lazy_exports_and_optional_libraries_are_imported_by_nam
         "sigma_kernel.plugins.catalogue",
         "sigma_kernel.plugins.own",
         "sigma_kernel.lazy",
-        "sigma_kernel.optional",
+        "sigma_training.optional",
     }
     users = {dotted(path) for path in MODULES if re.search(r"import_module|__import__|exec_module", path.read_text())}
     assert users <= allowed
@@ -317,7 +317,7 @@ FOREIGN = {  # assignments to fields of other objects
     "launcher.group": {"warnings.showwarning"},
     "launcher.run": {"environment.monitors"},
     "network.architecture": {"copy._called"},
-    "network.notation": {"layer._called"},
+    "notation": {"layer._called"},
     "scanning": {"word.at"},
 }
 

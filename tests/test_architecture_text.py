@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Architecture, Layer, Parameter, live
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError, SigmaPluginError
 from sigma_kernel.network.architecture import name_of, place, write
 from sigma_kernel.network.network import Network
-from sigma_kernel.network.notation import parse
+from sigma_training.notation import parse
 
 
 @define(eq=False, init=False)

@@ -25,12 +25,12 @@ from sigma_kernel.clock import Moment, TimeStep, duration
 from sigma_kernel.contracts import Layer
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaNetworkError, suggest_name
-from sigma_kernel.network import notation
 from sigma_kernel.plugins import specs
 from sigma_kernel.registry import addresses
 from sigma_kernel.registry.addresses import Level, matches
 from sigma_kernel.scanning import Scanner
 from sigma_run.config.document import override, parse
+from sigma_training import notation
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted([*ROOT.glob("sigma_kernel/**/*.py"), *ROOT.glob("plugins/*/sigma_*/**/*.py")])

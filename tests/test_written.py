@@ -15,7 +15,6 @@ from sigma_hooks import SaveCheckpoint, Stop
 from sigma_initialisers import HeNormal
 from sigma_kernel import Environment, functions as f
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDataError, SigmaStateError, SigmaWarning
-from sigma_kernel.network.notation import parse as parsed
 from sigma_kernel.plugins.catalogue import catalogue, load as loaded
 from sigma_kernel.plugins.choice import make_choices
 from sigma_kernel.plugins.components import KINDS
@@ -29,6 +28,7 @@ from sigma_run import load
 from sigma_run.config import build, load_configuration, parse
 from sigma_run.config.tables import Writer
 from sigma_run.launcher.group import main
+from sigma_training.notation import parse as parsed
 
 DRAWN = np.random.default_rng(0)
 X, Y = DRAWN.normal(size=(60, 4)).astype("float32"), DRAWN.integers(0, 3, 60)

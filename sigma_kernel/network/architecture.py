@@ -1,7 +1,7 @@
 """The algebra of architectures: ``a + b``, ``n * a``, ``a.link(b)``, and its text form.
 
 :func:`place` returns the layers of architectures in order, with names and sources; :func:`write` returns the text form,
-which :func:`sigma_kernel.network.notation.parse` reads. The contract of layers is in :mod:`sigma_kernel.contracts`.
+which a trainer parses. The contract of layers is in :mod:`sigma_kernel.contracts`.
 """
 
 from __future__ import annotations

@@ -27,12 +27,12 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
-from sigma_kernel.network.notation import parse
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.settings import MIXED, OWNED, PRECISIONS, is_table
 from sigma_training.data.dataset import FITTED, dataset
 from sigma_training.data.iterators import Shuffled
+from sigma_training.notation import parse
 
 TIMES: dict[str, tuple[Callable[[str], Any], Any, str]] = {  # when a hook fires: parser of the text, type, description
     "every": (TimeStep.parse, TimeStep, "a time, such as '1 epoch' or every(1, 'epoch')"),

@@ -12,7 +12,6 @@ from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
 from sigma_kernel.plugins.choice import make_choices
 from sigma_run.config.complaints import complaint, locate_mistake
@@ -21,6 +20,7 @@ from sigma_run.config.examination import check_cost, examine
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration, Data, Run
 from sigma_run.config.writing import resolved_toml
+from sigma_training import notation
 from sigma_training.trainer import expect_trainer
 
 Mistakes = list[tuple[Place, Exception]]

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.network import notation
 from sigma_kernel.network.architecture import write
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 from sigma_kernel.plugins.loading import FileLoader
@@ -18,6 +17,7 @@ from sigma_run.config.document import Document, Path as Place, override, parse, 
 from sigma_run.config.schema import ArchitectureText, Configuration, Several, Single
 from sigma_run.config.tables import Writer
 from sigma_run.config.writing import UNWRITTEN
+from sigma_training import notation
 
 _IN_TEXT = re.compile(r"architecture, line (?P<line>\d++), column (?P<column>\d++): ")
 

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaPluginError, printable
-from sigma_kernel.optional import optional
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.scaffold import create, kinds
+from sigma_training.optional import optional
 
 check_project = lazy_function("sigma_run.launcher.project:check_project")
 problems_of = lazy_function("sigma_run.launcher.doctor:problems")  # heavy imports that lists do not need

@@ -13,7 +13,6 @@ from typing import Any
 from zipfile import ZipFile
 
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
-from sigma_kernel.optional import optional
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import Plugin
 from sigma_kernel.plugins.kinds import problems as problems_of
@@ -21,6 +20,7 @@ from sigma_kernel.plugins.rooms import install
 from sigma_kernel.plugins.specs import GROUP
 from sigma_run.launcher.doctor import undeclared_imports, unmet, unusable
 from sigma_run.launcher.scaffold import SERIES
+from sigma_training.optional import optional
 
 KEYS = ("name", "version", "description", "readme", "requires-python", "dependencies")
 SECONDS = 1800  # for the tests, and for the wheel

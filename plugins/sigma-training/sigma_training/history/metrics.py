@@ -35,7 +35,7 @@ from sigma_kernel.curves import (
 )
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, SigmaStateError, suggest_name
 from sigma_kernel.network.tracing import Resolve
-from sigma_kernel.optional import optional
+from sigma_training.optional import optional
 
 FRAMES = ("pandas", "polars")
 DRAWN = 8  # values that a notebook shows
