@@ -26,6 +26,5 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "plugins.catalogue": "Lowerings catalogue",
         "plugins.specs": "Component hookimpl",
         "registry.registry": "Registry",
-        "saved": "read_saved saved_parameters",
     },
 )

@@ -125,7 +125,5 @@ from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.registry import Registry as Registry
-from sigma_kernel.saved import read_saved as read_saved
-from sigma_kernel.saved import saved_parameters as saved_parameters
 
 __version__: str

@@ -12,6 +12,8 @@ from sigma_initialisers.identity import Identity as Identity
 from sigma_initialisers.lecun_normal import LecunNormal as LecunNormal
 from sigma_initialisers.lecun_uniform import LecunUniform as LecunUniform
 from sigma_initialisers.orthogonal import Orthogonal as Orthogonal
+from sigma_initialisers.saved import read_saved as read_saved
+from sigma_initialisers.saved import saved_parameters as saved_parameters
 from sigma_initialisers.sparse import Sparse as Sparse
 from sigma_initialisers.truncated_normal import TruncatedNormal as TruncatedNormal
 from sigma_initialisers.uniform import Uniform as Uniform

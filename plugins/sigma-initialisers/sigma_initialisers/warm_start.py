@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_initialisers.naming import fitting, translate_address
-from sigma_kernel import read_saved
+from sigma_initialisers.saved import read_saved
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaCheckpointError, suggest_name
 

@@ -13,6 +13,8 @@ PATHS = (
     *(f"sigma_kernel:{name}" for name in sigma_kernel.__all__),
     *(f"sigma_run:{name}" for name in ("Trained", "describe", "from_file", "load")),
     *(f"sigma_training:{name}" for name in ("History", "Model", "minimise")),
+    "sigma_initialisers:read_saved",
+    "sigma_initialisers:saved_parameters",
     "sigma_text:Continued",
 )
 __getattr__, __dir__, __all__ = lazy_exports(

@@ -1,5 +1,7 @@
 # Generated: python -m sigma_testing.generate
 # ruff: noqa
+from sigma_initialisers import read_saved as read_saved
+from sigma_initialisers import saved_parameters as saved_parameters
 from sigma_kernel import AddressEntry as AddressEntry
 from sigma_kernel import Architecture as Architecture
 from sigma_kernel import Array as Array
@@ -124,8 +126,6 @@ from sigma_kernel import lazy_exports as lazy_exports
 from sigma_kernel import live as live
 from sigma_kernel import live_settings as live_settings
 from sigma_kernel import read_only as read_only
-from sigma_kernel import read_saved as read_saved
-from sigma_kernel import saved_parameters as saved_parameters
 from sigma_kernel import when as when
 from sigma_ml import data as data
 from sigma_ml import hooks as hooks

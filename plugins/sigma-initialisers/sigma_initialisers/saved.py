@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sigma_kernel.contracts.storing import Checkpoint, StoredRun
+from sigma_kernel import catalogue
+from sigma_kernel.contracts import Checkpoint, Store, StoredRun
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.network.network import LAYERS
-from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import default_store
+
+LAYERS = "network.layers."  # what the addresses of parameters and of layer state begin with
 
 
 def saved_parameters(run: Path | str, trainer: str | None = None) -> dict[str, np.ndarray]:
@@ -40,7 +40,8 @@ def read_saved(
 
 
 def _newest(path: Path, trainer: str | None) -> Checkpoint:
-    run = default_store(catalogue()).open(path, warnings.warn, _fill)
+    store: type[Store] = catalogue().load("store", "default:run")  # type: ignore[assignment]
+    run = store().open(path, warnings.warn, _fill)
     names = run.trainers()
     if trainer is None and len(names) > 1:
         raise SigmaConfigError(f"{path}: it trained {', '.join(names)}. Choose one: trainer = '{names[0]}'.")
