@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from textwrap import shorten
@@ -30,6 +30,7 @@ from sigma_training.preparation import prepare_session, prepared_for
 from sigma_training.runs.resume import recall
 from sigma_training.session.session import Session, build_session
 from sigma_training.session.state import learned_from, plain_values
+from sigma_training.step.evaluator import Evaluator
 from sigma_training.step.model import LAYERS
 from sigma_training.view import SessionView
 
@@ -208,7 +209,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         check_metrics(metrics)
         session, chosen = self.session, metrics or {}
         if isinstance(on, str):
-            return dict(session.ask(partial(session.evaluate, on, chosen, edited, weights)))
+            return dict(self._measure(weights, Evaluator.evaluate, on, chosen, edited))
         learned = session.ask(lambda: learned_from(session.state, session.setup))
         setup, size = prepared_for(self, on, learned), session.setup.evaluator.batch_size
         return session.ask(lambda: setup.evaluate(session.present.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
@@ -228,8 +229,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         one row a sample; with several outputs it is a dictionary of arrays by output layer.  ``weights`` are those of
         :meth:`evaluate`.
         """
-        session = self.session
-        return session.ask(lambda: session.setup.evaluator.predict(session.present.steps(weights), samples))
+        return self._measure(weights, Evaluator.predict, samples)
 
     def classify(self, samples: Any, weights: str = "") -> Any:
         """Return the most probable class of each sample: its label, of the type in the data, else its index.
@@ -237,8 +237,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         Of equal probabilities, the first class wins.  The result has one row a sample; with several outputs it is a
         dictionary by output layer.  ``weights`` are those of :meth:`evaluate`.
         """
-        session = self.session
-        return session.ask(lambda: session.setup.evaluator.classify(session.present.steps(weights), samples))
+        return self._measure(weights, Evaluator.classify, samples)
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0, weights: str = "") -> str:
         """Return the ``length`` characters that continue a text, by a network that was trained on characters.
@@ -247,8 +246,11 @@ class NetworkTrainer(Settings, contracts.Trainer):
         ``seed``; at temperature 0, each is the most probable one.  ``weights`` are those of :meth:`evaluate`.  Raises
         SigmaDataError for characters that the network has not learned.
         """
-        session, how = self.session, (text, length, temperature, seed)
-        return str(session.ask(lambda: session.generate(*how, weights=weights)))
+        return str(self._measure(weights, Evaluator.generate, text, length, temperature, seed))
+
+    def _measure(self, weights: str, act: Callable[..., Any], *about: Any) -> Any:
+        """Return the result of a method of the evaluator between two bursts."""
+        return self.session.ask(partial(self.session.measure, weights, act, *about))
 
 
 def expect_trainer(trainer: contracts.Trainer) -> NetworkTrainer:

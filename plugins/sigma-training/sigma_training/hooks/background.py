@@ -10,24 +10,23 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Concatenate
 
-import numpy as np
 from attrs import define, field
 
 from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric, RowLosses
+from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import pack, unpack
 from sigma_kernel.errors import SigmaStateError, error_text
-from sigma_kernel.graph.node import Spec
+from sigma_training.hooks.context import MeasuringContext, P, R
 from sigma_training.hooks.directions import find_direction
 from sigma_training.hooks.order import check_read, check_write, look_up
 from sigma_training.step.evaluator import Evaluator
+from sigma_training.step.model import Model
 from sigma_training.step.steps import Steps
 
 MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
@@ -36,7 +35,7 @@ PATIENCE = 10.0  # seconds that the end of training waits for running firings
 
 # -- what a hook sees --------------------------------------------------------------------------------------------------
 @define(eq=False)
-class HookCall:
+class HookCall(MeasuringContext):
     """One run of a background hook: its snapshot of the session, and the journal row that holds its results.
 
     The results are applied from that row.
@@ -46,7 +45,7 @@ class HookCall:
     scope: str
     hook: Hook
     moment: Moment
-    stored: StoredRun | None
+    stored_run: StoredRun | None
     known: Mapping[str, Any]
     fresh: dict[str, Any]  # published by hooks that were due at the same boundary
     memory: Any
@@ -69,13 +68,9 @@ class HookCall:
         return self.name, self.scope
 
     @property
-    def folder(self) -> Path | None:
-        """Return the run's folder, if it has one."""
-        return None if self.stored is None else self.stored.path
-
-    def write(self, name: str, data: bytes) -> Path | None:
-        """Write a file of the run, if it has a folder."""
-        return None if self.stored is None else self.stored.write(name, data, durable=False)
+    def model(self) -> Model:
+        """Return the model."""
+        return self.evaluator.programs.model
 
     def read(self, address: str) -> Any:
         """Return a value from the snapshot, or one published by a hook that was due at the same boundary."""
@@ -94,39 +89,19 @@ class HookCall:
 
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at the next boundary."""
-        make_command(self.evaluator.programs.model.resolve, command, arguments)
+        make_command(self.model.resolve, command, arguments)
         self.row["commands"].append((command, pack(arguments)))
 
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """Return the loss and the metrics over a split, at the parameters of the snapshot."""
-        return self.evaluator.evaluate(self._steps_on_device("evaluate"), on, metrics)
-
-    def losses(self, on: str, most: int | None = None) -> RowLosses:
-        """Return the loss of each row of a split, at the parameters of the snapshot."""
-        return self.evaluator.losses(self._steps_on_device("measure losses"), on, most)
-
-    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
-        """Return the specs of one sample of an input section, and of one row of a layer's output."""
-        return self.evaluator.programs.model.ends(layer, section)
-
-    def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return a layer's output for samples of an input section, and its slopes along directions."""
-        return self.evaluator.excite(self._steps_on_device("excite"), samples, directions, **at)
-
-    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
-        """Return the continuation of a text, at the parameters of the snapshot."""
-        return "".join(
-            self.evaluator.continuation(self._steps_on_device("generate text"), text, length, temperature, seed)
-        )
-
-    def _steps_on_device(self, what: str) -> Steps:
-        """Return the snapshot, with its parameters copied to the device."""
+    def measure(
+        self, what: str, act: Callable[Concatenate[Evaluator, Steps, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Return the result of a method of the evaluator at the parameters of the snapshot, copied to the device."""
         if not self.steps.arrays:
             raise SigmaStateError(
                 f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
                 "Declare them, or set background = false."
             )
-        return self.steps.to_device()
+        return act(self.evaluator, self.steps.to_device(), *args, **kwargs)
 
     def keep(self) -> None:
         """Refuse: the parameters have changed since the snapshot."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Concatenate
 
 import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Metric
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.background import Background
+from sigma_training.hooks.context import P, R
 from sigma_training.hooks.order import look_up
 from sigma_training.session import goals
 from sigma_training.session.bindings import PHASES, Binding, bindings, numbers, published_bindings
@@ -27,6 +27,8 @@ from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.queue import Queue, Request
 from sigma_training.session.state import Present, RunState, Setup
 from sigma_training.session.timing import Timed
+from sigma_training.step.evaluator import Evaluator
+from sigma_training.step.steps import Steps
 
 NUMBERS = (int, float)
 
@@ -106,19 +108,13 @@ class CurrentRun:
         return {**dict(self.registry.find(address)), **value}
 
     # -- measuring, in the training thread or inside a request --------------------------------------------------------
-    def evaluate(
-        self, on: str, metrics: Mapping[str, Metric | str], edited: bool = True, weights: str = ""
-    ) -> dict[str, Any]:
-        """Return the loss and the metrics over a split of the data, edited or not, at the current parameters."""
+    def measure(
+        self, weights: str, act: Callable[Concatenate[Evaluator, Steps, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Return the result of a method of the evaluator, at the current parameters or the weights of a modifier."""
         run = self.present
         with Timed(self.phases, "evaluation"):
-            return run.setup.evaluator.evaluate(run.steps(weights), on, metrics, edited)
-
-    def generate(self, *how: Any, weights: str = "") -> str:
-        """Return the continuation of a text, at the current parameters."""
-        run = self.present
-        with Timed(self.phases, "evaluation"):
-            return "".join(run.setup.evaluator.continuation(run.steps(weights), *how))
+            return act(run.setup.evaluator, run.steps(weights), *args, **kwargs)
 
     # -- replacing -----------------------------------------------------------------------------------------------------
     def put(self, present: Present) -> None:

@@ -2,62 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Concatenate
 
-import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric, RowLosses
+from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import unpack
-from sigma_kernel.graph.node import Spec
 from sigma_kernel.registry.addresses import literal
-from sigma_training.history.recorder import Recorder
-from sigma_training.hooks.background import Background, HookCall
+from sigma_training.hooks.background import HookCall
+from sigma_training.hooks.context import MeasuringContext, P, R
 from sigma_training.hooks.order import check_read, check_write, reads
 from sigma_training.session import keeping
-from sigma_training.session.collaborators import Commander
-from sigma_training.session.state import Present
-from sigma_training.session.timing import Timed
-from sigma_training.step.steps import Iteration
-
-
-class HookedRun(Protocol):
-    """The current run, as the context of a hook needs it."""
-
-    phases: dict[str, float]
-    present: Present
-    recorder: Recorder
-    background: Background
-    commands: Commander
-
-    def lookup(self, address: str, scope: str = "") -> Any:
-        """Return the value at an address, local values first."""
-
-    def publish(self, address: str, value: Any) -> None:
-        """Publish a value at an address."""
-
-    def put(self, present: Present) -> None:
-        """Put another value of the run in force."""
-
-    def evaluate(
-        self, on: str, metrics: Mapping[str, Metric], edited: bool = True, weights: str = ""
-    ) -> dict[str, Any]:
-        """Return the loss and the metrics over a split of the data."""
-
-    def generate(self, *how: Any, weights: str = "") -> str:
-        """Return the continuation of a text."""
+from sigma_training.session.current import CurrentRun
+from sigma_training.step.evaluator import Evaluator
+from sigma_training.step.model import Model
+from sigma_training.step.steps import Iteration, Steps
 
 
 @define(eq=False)
-class HookView:
+class HookView(MeasuringContext):
     """The context of one hook; a local scope is a prefix of addresses, such as ``workers.0.``."""
 
-    run: HookedRun
+    run: CurrentRun
     name: str
     scope: str = ""
     second: float | None = None  # of the journal, for a hook that depends on the wall clock
@@ -82,15 +53,20 @@ class HookView:
         return memory.setdefault(self.scope, {}) if self.scope else memory
 
     @property
-    def folder(self) -> Path | None:
-        """Return the run's folder, if it has one."""
-        stored = self.run.recorder.stored
-        return None if stored is None else stored.path
+    def stored_run(self) -> StoredRun | None:
+        """Return the stored run, if there is one."""
+        return self.run.recorder.stored
 
-    def write(self, name: str, data: bytes) -> Path | None:
-        """Write a file of the run, if it has a folder."""
-        stored = self.run.recorder.stored
-        return None if stored is None else stored.write(name, data, durable=False)
+    @property
+    def model(self) -> Model:
+        """Return the model."""
+        return self.run.present.setup.model
+
+    def measure(
+        self, what: str, act: Callable[Concatenate[Evaluator, Steps, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """Return the result of a method of the evaluator, at the current parameters, or at the hook's own weights."""
+        return self.run.measure(self.hook.weights, act, *args, **kwargs)
 
     def read(self, address: str) -> Any:
         """Return a value that the hook declared in ``reads``, or None if there is none yet."""
@@ -111,29 +87,6 @@ class HookView:
         """Apply a command at this boundary."""
         with self.run.recorder.on_behalf(self.name):
             self.run.commands.apply(self.run.commands.make(command, **arguments))
-
-    def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
-        """Return the loss and the metrics over a split of the data."""
-        return self.run.evaluate(on, metrics, weights=self.hook.weights)
-
-    def losses(self, on: str, most: int | None = None) -> RowLosses:
-        """Return the loss of each row of a split of the data."""
-        now = self.run.present
-        with Timed(self.run.phases, "evaluation"):
-            return now.setup.evaluator.losses(now.steps(self.hook.weights), on, most)
-
-    def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
-        """Return the specs of one sample of an input section, and of one row of a layer's output."""
-        return self.run.present.setup.model.ends(layer, section)
-
-    def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return a layer's output for samples of an input section, and its slopes along directions."""
-        now = self.run.present
-        return now.setup.evaluator.excite(now.steps(self.hook.weights), samples, directions, **at)
-
-    def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
-        """Return the continuation of a text."""
-        return self.run.generate(text, length, temperature, seed, weights=self.hook.weights)
 
     @property
     def iteration(self) -> Iteration | None:

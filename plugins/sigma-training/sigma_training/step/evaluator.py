@@ -267,6 +267,10 @@ class Evaluator:
         generator: TextGenerator = steps.programs.model.resolve("generator", "default:generator")
         return generator.continuation(steps, self, *how)
 
+    def generate(self, steps: Steps, *how: Any) -> str:
+        """Return the continuation of a text."""
+        return "".join(self.continuation(steps, *how))
+
     def excite(
         self,
         steps: Steps,
