@@ -12,9 +12,10 @@ from sigma_kernel.contracts.commanding import SaveOrder
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_training.compatibility import made_with
-from sigma_training.session.collaborators import Saves
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
+
+Saves = list[tuple[str, SaveOrder]]  # wanted at one boundary, each with the hook that wants it
 
 
 @define(eq=False, repr=False)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Concatenate
+from typing import Any, Concatenate, Protocol
 
 import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_training.history.recorder import Recorder
@@ -22,7 +23,6 @@ from sigma_training.hooks.context import P, R
 from sigma_training.hooks.order import look_up
 from sigma_training.session import goals
 from sigma_training.session.bindings import PHASES, Binding, bindings, numbers, published_bindings
-from sigma_training.session.collaborators import Commander
 from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.queue import Queue, Request
 from sigma_training.session.state import Present, RunState, Setup
@@ -31,6 +31,25 @@ from sigma_training.step.evaluator import Evaluator
 from sigma_training.step.steps import Steps
 
 NUMBERS = (int, float)
+
+
+class Commander(Protocol):
+    """What the current run asks of the part that makes and applies commands, which is built on it."""
+
+    def set(self, address: str, value: Any) -> None:
+        """Set the value at an address at the next boundary."""
+
+    def find(self, kind: str, name: str) -> Any:
+        """Return the class of a command."""
+
+    def make(self, command: str, **arguments: Any) -> Command:
+        """Make a command."""
+
+    def apply(self, command: Command) -> Moment:
+        """Apply a command now, and write it to the journal; one that raises changes nothing."""
+
+    def pause(self) -> None:
+        """Pause: the training thread waits at the next boundary."""
 
 
 @define(eq=False, repr=False)

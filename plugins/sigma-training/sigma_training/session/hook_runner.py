@@ -12,7 +12,7 @@ from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
 from sigma_training.hooks.runner import Budgets, fail, holds, limit
-from sigma_training.session.collaborators import SavePoint
+from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_view import HookView
 from sigma_training.session.timing import Timed
@@ -29,7 +29,7 @@ class HookRunner:
     """Run the hooks of the current run."""
 
     current: CurrentRun
-    checkpoints: SavePoint
+    checkpoints: CheckpointPolicy
     workers: int = field(default=1, init=False)
     _settled: Moment = field(factory=Moment, init=False)  # hooks that were due until then have run
     _budgets: Budgets = field(factory=Budgets, init=False)

@@ -23,7 +23,6 @@ from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
 from sigma_training.session import goals
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
-from sigma_training.session.collaborators import Replaying
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
 from sigma_training.session.hook_runner import HookRunner
@@ -31,6 +30,7 @@ from sigma_training.session.keeping import leave_kept
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
 from sigma_training.session.recovery import Recovery, recovering
+from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import LastBurst, Present, count_burst, renew_layer_state
 from sigma_training.session.timing import Timed
@@ -47,7 +47,7 @@ class TrainingLoop:
     current: CurrentRun
     hooks: HookRunner
     checkpoints: CheckpointPolicy
-    replayer: Replaying
+    replayer: Replayer
     recovery: Recovery
 
     @property

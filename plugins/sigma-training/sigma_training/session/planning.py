@@ -19,7 +19,7 @@ from sigma_training.history.recorder import Recorder
 from sigma_training.history.rewind import Entry
 from sigma_training.session.bindings import settable, write_values
 from sigma_training.session.changes import Changes, update_changes
-from sigma_training.session.collaborators import SavePoint
+from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.epochal import foresee
 from sigma_training.session.progress import Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
@@ -49,7 +49,7 @@ class PlannedRun:
     registry: Registry
     recorder: Recorder
     busy: bool  # a thread trains
-    checkpoints: SavePoint
+    checkpoints: CheckpointPolicy
     initial: Initial
     good: Checkpoint | None  # the newest good state, after a failure
     find: Find
