@@ -26,7 +26,7 @@ from sigma_testing.doing import Do as Told
 from sigma_testing.journals import forge_journal
 from sigma_testing.steering import Sweep, small_environment, state_bytes
 from sigma_training.commands.reset import Reset
-from sigma_training.hooks import background, runner as hooks_of_a_run
+from sigma_training.hooks import background, policies
 from sigma_training.hooks.order import order_hooks
 from sigma_training.trainer import NetworkTrainer
 
@@ -405,7 +405,7 @@ def test_a_hook_over_its_budget_moves_to_the_background_if_configured() -> None:
 def test_only_consecutive_strikes_count(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     seconds = [0.0]
-    monkeypatch.setattr(hooks_of_a_run, "perf_counter", lambda: seconds[0])
+    monkeypatch.setattr(policies, "perf_counter", lambda: seconds[0])
 
     def now_and_then(context: HookContext) -> None:
         seen.append(context.moment.iteration)

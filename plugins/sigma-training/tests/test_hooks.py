@@ -18,7 +18,7 @@ from sigma_run.launcher.explanation import explain_trainer
 from sigma_testing.doing import Do
 from sigma_testing.steering import Desk, Sweep, small_environment
 from sigma_training.hooks.order import HookOrder, check_distinct, order_hooks, reasons
-from sigma_training.hooks.runner import Budgets, fail, holds
+from sigma_training.hooks.policies import Budgets, fail, holds
 from sigma_training.session.loop import TrainingLoop
 
 

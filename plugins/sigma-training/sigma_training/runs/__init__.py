@@ -1,1 +1,1 @@
-"""Run folders: create and lock them, resume and replay from them, and summarise them."""
+"""Resume and replay of a stored run."""

@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
-from sigma_training.hooks.runner import Budgets, fail, holds, limit
+from sigma_training.hooks.policies import Budgets, fail, holds, limit
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_view import HookView

@@ -1,4 +1,4 @@
-"""Run hooks: criteria, error policies, and budgets.
+"""What decides whether a hook runs, and what follows: criteria, error policies, and budgets.
 
 A hook that exceeds its budget three times in a row is muted, or moved to the background.
 """
