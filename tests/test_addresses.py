@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.errors import SigmaAddressError
 from sigma_kernel.registry.addresses import levels, literal, matches
-from sigma_training.step.rules import specificity
+from sigma_step.rules import specificity
 
 NAMES = st.text("ab-1", min_size=1, max_size=3)
 TAGS = st.sets(st.sampled_from(["t", "u", "v"]), max_size=2)

@@ -12,13 +12,15 @@ MAY_IMPORT = {  # besides itself
     "graph": ("leaves",),
     "kernel": ("leaves", "graph"),
     "store": ("leaves", "graph", "kernel"),
-    "training": ("leaves", "graph", "kernel"),
-    "curation": ("leaves", "graph", "kernel", "training"),
-    "text": ("leaves", "graph", "kernel", "training"),
-    "run": ("leaves", "graph", "kernel", "training", "store"),
+    "step": ("leaves", "graph", "kernel"),
+    "training": ("leaves", "graph", "kernel", "step"),
+    "curation": ("leaves", "graph", "kernel", "step", "training"),
+    "text": ("leaves", "graph", "kernel", "step", "training"),
+    "run": ("leaves", "graph", "kernel", "step", "training", "store"),
     "testing": ("leaves", "graph", "kernel"),
-    "suites of training": ("leaves", "graph", "kernel", "testing", "training"),  # behind an extra, as the next ones
-    "suites of stores": ("leaves", "graph", "kernel", "testing", "training", "store"),
+    "suites of metrics": ("leaves", "graph", "kernel", "testing", "step"),  # behind an extra, as the next ones
+    "suites of training": ("leaves", "graph", "kernel", "testing", "step", "training"),
+    "suites of stores": ("leaves", "graph", "kernel", "testing", "step", "training", "store"),
     "suites of commands": ("leaves", "graph", "kernel", "testing", "run"),
 }
 BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the kernel
@@ -26,13 +28,14 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "lazy": "leaves",
     "graph": "graph",
     "functions": "graph",
+    "step": "step",
     "training": "training",
     "curation": "curation",
     "run": "run",
     "store": "store",
     "testing": "testing",
     "testing.hooks": "suites of training",
-    "testing.metrics": "suites of training",
+    "testing.metrics": "suites of metrics",
     "testing.steering": "suites of training",
     "testing.watching": "suites of training",
     "testing.commanding": "suites of training",
@@ -52,7 +55,7 @@ def dotted(path: Path) -> str:
 
 MOVED = {  # distributions by now: their modules are named by the last word of their package
     name: ROOT / "plugins" / f"sigma-{name}" / f"sigma_{name}"
-    for name in ("curation", "run", "store", "testing", "text", "training")
+    for name in ("curation", "run", "step", "store", "testing", "text", "training")
 }
 MODULES = {dotted(path): path for path in KERNEL.rglob("*.py")}
 MODULES |= {

@@ -35,6 +35,7 @@ from sigma_kernel.errors import (
 from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.watchers import Watchers
 from sigma_run import load
+from sigma_step.model import LAYERS
 from sigma_store import folders, run_folder
 from sigma_store.checkpoints import store as checkpoint, writer
 from sigma_testing.null import NullBackend
@@ -43,7 +44,6 @@ from sigma_training import trainer as module_of_trainers
 from sigma_training.lifecycle import SessionLifecycle
 from sigma_training.minimisation import Plain
 from sigma_training.session import current as module_of_sessions
-from sigma_training.step.model import LAYERS
 
 PATIENCE = 60.0
 

@@ -21,9 +21,9 @@ from sigma_layers import FunctionCost, Input, Output, SoftmaxCrossEntropy, Squar
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import GradientDescent
 from sigma_run.launcher.group import main
+from sigma_step.measuring import Sums, add_to_sums, means
+from sigma_step.totals import expand
 from sigma_training.session.snapshot import restore
-from sigma_training.step.measuring import Sums, add_to_sums, means
-from sigma_training.totals import expand
 
 DRAW = np.random.default_rng(3)
 X, NUMBERS = DRAW.normal(size=(2, 30, 3))

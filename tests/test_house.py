@@ -34,7 +34,7 @@ MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
 CHECK = "python -m pip install tox && tox -p 2"
 
-WITHOUT_COMPONENTS = {"sigma-ml", "sigma-testing"}
+WITHOUT_COMPONENTS = {"sigma-ml", "sigma-step", "sigma-testing"}
 PLUGINS = [room for room in ROOMS if room.name not in WITHOUT_COMPONENTS]
 by_name = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 of_plugins = pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)
@@ -234,7 +234,7 @@ def test_a_room_imports_another_only_if_it_declares_the_dependency(room):
     extras = project(room).get("optional-dependencies", {})
     lines = [
         *project(room)["dependencies"],
-        *(line for name in ("check", "run", "selftest", "store", "training") for line in extras.get(name, ())),
+        *(line for name in ("check", "run", "selftest", "step", "store", "training") for line in extras.get(name, ())),
     ]
     named = {name for name in known if any(re.match(rf"{name}\b(?!-)", line) for line in lines)}
     own = room.name.replace("-", "_")

@@ -27,7 +27,7 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 APART = ("test_architecture.py", "test_house.py", "test_cut.py", "test_changed.py")  # these read the code as text
-CUT = ("sigma-training", "sigma-store", "sigma-run")  # rooms that were part of the kernel
+CUT = ("sigma-step", "sigma-training", "sigma-store", "sigma-run")  # rooms that were part of the kernel
 ELSEWHERE = {"peers", "browser", "installs", "downstream"}
 LONGEST = 3600  # seconds; all tests of a fault that survives take less than half of that
 EQUIVALENT: dict[str, str] = {}  # survivors that change nothing that a test could see, as they are printed: the reason

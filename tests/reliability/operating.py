@@ -29,8 +29,8 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
+from sigma_step.model import training_step
 from sigma_training.session.session import Session
-from sigma_training.step.model import training_step
 from sigma_training.trainer import NetworkTrainer
 
 NETWORK = 'input(4) + dense(10, activation="tanh") + output(3) + softmax_cross_entropy()'

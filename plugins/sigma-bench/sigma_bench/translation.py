@@ -43,7 +43,8 @@ from sigma_layers import (
 )
 from sigma_layers.plugin import ACTIVATIONS
 from sigma_optimisers import Adagrad, Adam, GradientDescent, Momentum
-from sigma_training import Model, NetworkTrainer
+from sigma_step import Model
+from sigma_training import NetworkTrainer
 
 LAYERS = "network.layers."  # what the addresses of layers begin with
 KNOWN_ITERATIONS = 64  # for so many at least, peers are told the order of the rows

@@ -12,7 +12,8 @@ from sigma_kernel import __version__ as __version__, lazy_exports
 PATHS = (
     *(f"sigma_kernel:{name}" for name in sigma_kernel.__all__),
     *(f"sigma_run:{name}" for name in ("Trained", "describe", "from_file", "load")),
-    *(f"sigma_training:{name}" for name in ("History", "Model", "minimise")),
+    "sigma_step:Model",
+    *(f"sigma_training:{name}" for name in ("History", "minimise")),
     "sigma_initialisers:read_saved",
     "sigma_initialisers:saved_parameters",
     "sigma_text:Continued",

@@ -137,9 +137,9 @@ from sigma_run import Trained as Trained
 from sigma_run import describe as describe
 from sigma_run import from_file as from_file
 from sigma_run import load as load
+from sigma_step import Model as Model
 from sigma_text import Continued as Continued
 from sigma_training import History as History
-from sigma_training import Model as Model
 from sigma_training import minimise as minimise
 
 __version__: str

@@ -29,7 +29,7 @@ from sigma_kernel.plugins.discovery import Plugin
 
 def packages() -> Iterator[str]:
     """Yield the packages of the kernel, of the suites, of what users import, and of all ready plugins."""
-    yield from (name for name in ("sigma_kernel", "sigma_testing", "sigma_ml") if find_spec(name))
+    yield from (name for name in ("sigma_kernel", "sigma_testing", "sigma_ml", "sigma_step") if find_spec(name))
     for plugin in catalogue().plugins:
         yield from {component.path.partition(".")[0]: None for component in plugin.components}
 

@@ -31,10 +31,10 @@ from sigma_kernel.contracts import Merger, Metric
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Node, Spec, trace
+from sigma_step.measuring import merge_totals
+from sigma_step.model import METRICS
+from sigma_step.totals import add_exactly, is_additive, record_totals
 from sigma_testing.suite import Suite, alike
-from sigma_training.step.measuring import merge_totals
-from sigma_training.step.model import METRICS
-from sigma_training.totals import add_exactly, is_additive, record_totals
 
 Rows = tuple[np.ndarray, np.ndarray]
 Recorder = Callable[..., Callable[..., Sequence[Any]]]  # specs of predictions and targets -> what a step records

@@ -13,11 +13,11 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkEr
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.settings import is_finite, is_whole, seed as as_seed
+from sigma_step.model import LAYERS, Model, simplified_step
+from sigma_step.steps import Steps
 from sigma_text.continued import Continued
 from sigma_training.data.preprocessing import conform
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.model import LAYERS, Model, simplified_step
-from sigma_training.step.steps import Steps
+from sigma_training.evaluator import Evaluator
 
 MEMORY, POSITION = "memory.", "position"  # in the state and among the live values of a step
 STREAM = 0xFFFF_FF20  # of random numbers

@@ -12,10 +12,10 @@ question                                      answer
 ============================================  ==========================================================================
 How do settings become a session?             ``preparation.py``, in stages; ``components.py`` resolves names
 How does a batch reach the step?              ``session/loop.py``, from ``Feed.next_batches`` (``data/feed.py``)
-What does a step compute?                     ``step/model.py`` (graphs), ``step/steps.py`` (programs, bursts, shards)
+What does a step compute?                     ``sigma_step``: ``model.py`` (graphs), ``steps.py`` (programs)
 Where does an epoch end?                      ``_count`` (``session/loop.py``): ``Feed.advance`` (``data/feed.py``)
 What happens when a learning rate is set?     ``commands/set.py``; ``write_values`` (``session/bindings.py``) sets it
-Which rule of an optimiser decides?           ``step/rules.py``
+Which rule of an optimiser decides?           ``rules.py`` of ``sigma_step``
 What can be commanded, and when?              ``commands/``, one file each; ``session/applying.py`` applies them
 How are components replaced, or undone?       ``session/reconfigure.py``, ``session/undo.py``
 In which order do hooks run?                  ``hooks/order.py``; ``session/hook_runner.py`` runs them
@@ -39,7 +39,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "history.metrics": "History",
         "minimisation": "minimise",
-        "step.model": "Model",
     },
     sigma_components(),
 )

@@ -12,6 +12,7 @@ from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.contracts.running import Goals, Lifecycle, TrainerReport
 from sigma_kernel.contracts.storing import Excerpt, Log, StoredRun
 from sigma_kernel.errors import SigmaStateError
+from sigma_step.model import EPOCH, LAYERS
 from sigma_training.commands.pause import Pause
 from sigma_training.commands.save import Save
 from sigma_training.commands.stop import StopTraining
@@ -21,7 +22,6 @@ from sigma_training.runs import resume as resuming
 from sigma_training.session.progress import Phase
 from sigma_training.session.queue import Request
 from sigma_training.session.session import Session
-from sigma_training.step.model import EPOCH, LAYERS
 
 
 @define(eq=False)

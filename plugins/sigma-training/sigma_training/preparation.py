@@ -35,21 +35,21 @@ from sigma_kernel.errors import (
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.settings import MIXED, is_total, is_whole
+from sigma_step.initial import Initial
+from sigma_step.model import UNCUT, Model
+from sigma_step.rules import assign_optimisers, check_matches, live_values
+from sigma_step.steps import Programs
 from sigma_training import components as choices
 from sigma_training.components import Learned, Settings
 from sigma_training.data.dataset import Host, keep_blocks, read, specs
 from sigma_training.data.feed import Feed, check_rows_kept, placing
 from sigma_training.data.identity import describe_rows
 from sigma_training.data.preprocessing import Preparation, check_finite, check_indices, coarse_columns, conform
+from sigma_training.evaluator import Evaluator
 from sigma_training.hooks.outlook import ModelPreview, check_end, check_one
 from sigma_training.session.bindings import check_declared
 from sigma_training.session.changes import Factory, Parts
 from sigma_training.session.state import Setup
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.initial import Initial
-from sigma_training.step.model import UNCUT, Model
-from sigma_training.step.rules import assign_optimisers, check_matches, live_values
-from sigma_training.step.steps import Programs
 
 BATCH = 100  # default rows of a minibatch
 ARCHITECTURE = ("network", "architecture")  # path of the network in a trainer's tables

@@ -19,9 +19,11 @@ from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import OWNED, is_table, is_whole, precision, seed
+from sigma_step.model import LAYERS
 from sigma_training.arguments import BELONGS, advise, check_metrics
 from sigma_training.components import SETTINGS, Learned, Settings, network
 from sigma_training.data.dataset import keep_blocks
+from sigma_training.evaluator import Evaluator
 from sigma_training.history.metrics import History
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import meet
@@ -30,8 +32,6 @@ from sigma_training.preparation import prepare_session, prepared_for
 from sigma_training.runs.resume import recall
 from sigma_training.session.session import Session, build_session
 from sigma_training.session.state import learned_from, plain_values
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.model import LAYERS
 from sigma_training.view import SessionView
 
 

@@ -15,14 +15,14 @@ from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.plugins.components import display_name
+from sigma_step.model import LAYERS
+from sigma_step.steps import Steps
 from sigma_training.components import Learned, target_names
 from sigma_training.data.dataset import gather_rows
+from sigma_training.evaluator import Evaluator
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import explain_order
 from sigma_training.session.session import Session
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.model import LAYERS
-from sigma_training.step.steps import Steps
 
 
 @define(eq=False)

@@ -15,6 +15,7 @@ from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import Monitor, Schedule, View
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError, SigmaTrainingError
+from sigma_step.model import LAYERS
 from sigma_store.checkpoints import writer
 from sigma_store.checkpoints.store import list_checkpoints, read
 from sigma_testing.doing import Do
@@ -24,7 +25,6 @@ from sigma_testing.steering import Descent, Sweep, decisive, small_environment, 
 from sigma_training.data.dataset import Rows
 from sigma_training.history.rewind import RewindBuffer
 from sigma_training.session import recovery
-from sigma_training.step.model import LAYERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

@@ -11,11 +11,11 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel.environment import Environment
+from sigma_step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
 from sigma_testing.counting import TWICE, growth
 from sigma_testing.doing import Do
 from sigma_training.hooks.order import order_hooks, reasons
 from sigma_training.hooks.outlook import check_reads
-from sigma_training.step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
 from sigma_training.trainer import NetworkTrainer
 
 SETTINGS = {"first": {"match": "**.weights", "learning_rate": 0.01}, "second": {"match": "*<dense>.*", "beta1": 0.8}}

@@ -13,9 +13,9 @@ from attrs import define, field
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
+from sigma_step.steps import Iteration
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Sweep, small_environment, state_bytes
-from sigma_training.step.steps import Iteration
 
 Outcome = dict[str, np.ndarray]
 

@@ -14,10 +14,10 @@ from sigma_kernel.contracts import Hook, HookContext, Objective, Schedule, Trans
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
+from sigma_step.model import LAYERS, training_step
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Sweep, state_bytes
 from sigma_training.session.applying import Applier
-from sigma_training.step.model import LAYERS, training_step
 
 Deep = Callable[..., Environment]
 BY_LAYER = {"first": {"match": "1-*.*", "learning_rate": 0.2}, "biases": {"match": "**.bias", "learning_rate": 0.3}}

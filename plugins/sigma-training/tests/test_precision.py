@@ -14,9 +14,9 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetwor
 from sigma_operator_local import LocalOperator
 from sigma_run.config.trained import load
 from sigma_run.launcher import main
+from sigma_step.model import training_step
 from sigma_testing.steering import state_bytes
 from sigma_training.minimisation import minimise
-from sigma_training.step.model import training_step
 
 DRAW = np.random.default_rng(0)
 X = DRAW.standard_normal((40, 6)).astype(np.float32)

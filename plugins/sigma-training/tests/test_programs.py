@@ -15,9 +15,9 @@ import pytest
 from sigma_kernel.contracts import Backend, Metric, Preprocessor
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_step.steps import Programs
 from sigma_testing.null import NullBackend
 from sigma_training.data.iterators import InOrder
-from sigma_training.step.steps import Programs
 
 Deep = Callable[..., Environment]
 NO_MODEL: Any = None

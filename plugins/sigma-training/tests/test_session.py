@@ -19,13 +19,13 @@ from sigma_kernel.contracts import Hook, HookContext, Schedule, Work
 from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, SigmaTrainingError
+from sigma_step.live import Live
+from sigma_step.model import LAYERS
 from sigma_store.checkpoints import store as checkpoint
 from sigma_testing.doing import Do
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Note, Sweep, small_environment, state_bytes
 from sigma_training.data.dataset import Rows
-from sigma_training.step.live import Live
-from sigma_training.step.model import LAYERS
 
 Deep = Callable[..., Environment]
 

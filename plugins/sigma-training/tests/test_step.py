@@ -29,9 +29,7 @@ from sigma_kernel.contracts import (
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaComponentError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_testing.steering import state_bytes
-from sigma_training.session.session import Session
-from sigma_training.step.model import (
+from sigma_step.model import (
     GRADIENTS,
     LAYERS,
     evaluation_step,
@@ -39,7 +37,9 @@ from sigma_training.step.model import (
     training_step,
     update_step,
 )
-from sigma_training.step.steps import Steps
+from sigma_step.steps import Steps
+from sigma_testing.steering import state_bytes
+from sigma_training.session.session import Session
 
 Deep = Callable[..., Environment]
 WEIGHTS = ("1-dense.weights", "1-dense.bias", "4-dense.weights", "4-dense.bias")

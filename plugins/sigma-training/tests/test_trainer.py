@@ -21,10 +21,10 @@ from sigma_kernel.errors import (
     SigmaNetworkError,
     SigmaStateError,
 )  # fmt: skip
+from sigma_step.model import LAYERS
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Sweep, small_environment, state_bytes
 from sigma_training.data.dataset import Rows
-from sigma_training.step.model import LAYERS
 from sigma_training.trainer import NetworkTrainer
 
 Deep = Callable[..., Environment]

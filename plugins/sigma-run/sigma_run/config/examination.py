@@ -14,12 +14,12 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.network.network import Network
 from sigma_kernel.settings.mistakes import Faults
 from sigma_run.config.document import Path as Place
+from sigma_step.rules import check_optimisers, check_order
 from sigma_training import components as choices
 from sigma_training.data.dataset import read
 from sigma_training.hooks.order import order_hooks
 from sigma_training.hooks.outlook import check_hooks, check_reads
 from sigma_training.preparation import ARCHITECTURE, Missing, Stages, check_shards, ready_block
-from sigma_training.step.rules import check_optimisers, check_order
 
 
 def examine(trainer: choices.Settings, left_out: Iterable[str] = ()) -> list[tuple[Place, Exception]]:

@@ -34,21 +34,21 @@ from sigma_kernel.network.network import Network
 from sigma_run.config import choosing
 from sigma_run.config.stored import CONFIGURATION, SUMMARY, changed_plugins, open_run, open_stored, read_document
 from sigma_run.config.trained_data import TrainedData, check_parameters
+from sigma_step.live import Live
+from sigma_step.model import LAYERS, Model, prediction_step
+from sigma_step.rules import live_values
+from sigma_step.steps import Programs, Steps
+from sigma_step.units import Units
+from sigma_step.weights import apply_weights
 from sigma_training.arguments import check_metrics
 from sigma_training.components import Learned, target_names
 from sigma_training.data.dataset import samples as arrays_of, specs
 from sigma_training.data.preprocessing import Preparation
+from sigma_training.evaluator import Evaluator
 from sigma_training.history.metrics import History
 from sigma_training.hooks.outlook import list_metrics
 from sigma_training.preparation import BATCH, Stages
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.live import Live
-from sigma_training.step.model import LAYERS, Model, prediction_step
-from sigma_training.step.rules import live_values
-from sigma_training.step.steps import Programs, Steps
-from sigma_training.step.weights import apply_weights
 from sigma_training.trainer import NetworkTrainer, expect_trainer
-from sigma_training.units import Units
 
 
 # -- trained networks --------------------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from sigma_kernel.contracts import RowLosses
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration
+from sigma_step.model import LAYERS, Model
 from sigma_training.compatibility import check_fit
 from sigma_training.preparation import prepared_for
 from sigma_training.runs.resume import fit
 from sigma_training.session.session import Session
 from sigma_training.session.state import Setup
-from sigma_training.step.model import LAYERS, Model
 from sigma_training.trainer import NetworkTrainer
 from sigma_training.view import SessionView
 

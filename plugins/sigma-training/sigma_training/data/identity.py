@@ -7,14 +7,13 @@ data are split, edited and resumed in the middle of an epoch: they must be the s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from sigma_kernel.contracts import Dataset
-from sigma_kernel.errors import SigmaDataError
 from sigma_training.data.dataset import read
 
 MOST = 2**26  # bytes of a split that are read for its digest; of more, evenly spaced rows or blocks
@@ -27,20 +26,6 @@ def describe_rows(splits: Mapping[str, Dataset], samples: Mapping[str, Any], use
     """
     dtypes = {name: samples[name][1] for name in sorted(used) if name in samples}
     return {name: f"{len(rows)} {_digest(rows, dtypes)}" for name, rows in splits.items() if rows.has_row_numbers}
-
-
-def check_names(where: str, what: str, then: Mapping[str, Sequence[Any]], now: Mapping[str, Sequence[Any]]) -> None:
-    """Raise SigmaDataError unless sections that have names in both have the same ones, in the same order.
-
-    Names of the section "" are those of any section.
-    """
-    for section, names in now.items():
-        there, here = [*map(str, then.get(section) or then.get("", ()))], [*map(str, names)]
-        if there and here and there != here:
-            raise SigmaDataError(
-                f"{where}: the values were trained on the {what} {', '.join(there)} of section {section!r}; the data "
-                f"have {', '.join(here)}. Give those, in their order, or match fewer parameters."
-            )
 
 
 def changed_rows(then: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:

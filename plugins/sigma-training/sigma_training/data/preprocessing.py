@@ -13,8 +13,8 @@ from sigma_kernel.arrays import protect, read_only
 from sigma_kernel.contracts import Backend, Dataset, Preprocessor
 from sigma_kernel.errors import SigmaDataError, expect, introduce_errors, suggest_name
 from sigma_kernel.graph.node import Spec
+from sigma_step.units import Units
 from sigma_training.data.dataset import FITTED, Host, number_errors, read
-from sigma_training.units import Units
 
 LOOKED_AT = 1 << 20  # numbers of a section whose digits are looked at
 FINE = 2.0**-10  # share of a column's range by which rounding may move a number unmentioned

@@ -22,12 +22,12 @@ from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import pack, unpack
 from sigma_kernel.errors import SigmaStateError, error_text
+from sigma_step.model import Model
+from sigma_step.steps import Steps
+from sigma_training.evaluator import Evaluator
 from sigma_training.hooks.context import MeasuringContext, P, R
 from sigma_training.hooks.directions import find_direction
 from sigma_training.hooks.order import check_read, check_write, look_up
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.model import Model
-from sigma_training.step.steps import Steps
 
 MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
 PATIENCE = 10.0  # seconds that the end of training waits for running firings

@@ -12,9 +12,9 @@ import numpy as np
 from sigma_kernel.contracts import Metric, RowLosses
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.graph.node import Spec
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.model import Model
-from sigma_training.step.steps import Steps
+from sigma_step.model import Model
+from sigma_step.steps import Steps
+from sigma_training.evaluator import Evaluator
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from sigma_kernel.contracts import Hook, Metric
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import matches
-from sigma_training.step.model import Model
+from sigma_step.model import Model
 
 
 def published_metrics(hooks: Iterable[Hook], model: Model) -> dict[str, Metric]:

@@ -16,6 +16,8 @@ from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, component_nam
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
+from sigma_step.model import COSTS, EPOCH, OPTIMISERS, Model, evaluation_step
+from sigma_step.weights import check_weights
 from sigma_training.hooks.directions import find_direction, published_metrics
 from sigma_training.hooks.order import (
     OBSERVED,
@@ -27,8 +29,6 @@ from sigma_training.hooks.order import (
     other_trainers,
     reads,
 )
-from sigma_training.step.model import COSTS, EPOCH, OPTIMISERS, Model, evaluation_step
-from sigma_training.step.weights import check_weights
 
 # how addresses begin that are known only with a traced model
 ELSEWHERE = ("network.", *OPTIMISERS, "phases.", f"training.{COSTS}", EPOCH, *OBSERVED)

@@ -13,6 +13,7 @@ from sigma_kernel.contracts import Arrays
 from sigma_kernel.contracts.commanding import Command, CommandPlan, SaveOrder, make_command
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
+from sigma_step.initial import Initial
 from sigma_training.session.bindings import settable
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
@@ -23,7 +24,6 @@ from sigma_training.session.queue import Request
 from sigma_training.session.recovery import Recovery
 from sigma_training.session.state import Present
 from sigma_training.session.undo import record_undo
-from sigma_training.step.initial import Initial
 
 
 @define(eq=False, repr=False)

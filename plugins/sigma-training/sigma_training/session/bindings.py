@@ -25,11 +25,11 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import live_settings
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import NOTHING, Kind
+from sigma_step.live import Elements, number_kind
+from sigma_step.model import EPOCH, GOOD, LAYERS, RISE, SCALE, SCALES, SKIPS
 from sigma_training.hooks.outlook import check_hooks, check_reads
 from sigma_training.session.changes import TIMES, froze, read_time, update_changes, with_time
 from sigma_training.session.state import RunState, Setup
-from sigma_training.step.live import Elements, number_kind
-from sigma_training.step.model import EPOCH, GOOD, LAYERS, RISE, SCALE, SCALES, SKIPS
 
 SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", unit="seconds")
 COUNTS = {

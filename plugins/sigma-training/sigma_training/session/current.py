@@ -17,6 +17,8 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
+from sigma_step.steps import Steps
+from sigma_training.evaluator import Evaluator
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.background import Background
 from sigma_training.hooks.context import P, R
@@ -27,8 +29,6 @@ from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.queue import Queue, Request
 from sigma_training.session.state import Present, RunState, Setup
 from sigma_training.session.timing import Timed
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.steps import Steps
 
 NUMBERS = (int, float)
 

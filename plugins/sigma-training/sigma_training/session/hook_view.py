@@ -14,14 +14,14 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import unpack
 from sigma_kernel.registry.addresses import literal
+from sigma_step.model import Model
+from sigma_step.steps import Iteration, Steps
+from sigma_training.evaluator import Evaluator
 from sigma_training.hooks.background import HookCall
 from sigma_training.hooks.context import MeasuringContext, P, R
 from sigma_training.hooks.order import check_read, check_write, reads
 from sigma_training.session import keeping
 from sigma_training.session.current import CurrentRun
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.model import Model
-from sigma_training.step.steps import Iteration, Steps
 
 
 @define(eq=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from attrs import evolve
 
+from sigma_step.model import LAYERS, OPTIMISERS
 from sigma_training.names import KEPT
 from sigma_training.session.progress import Phase
 from sigma_training.session.state import Present
-from sigma_training.step.model import LAYERS, OPTIMISERS
 
 END = ""  # in place of the name of a hook: the state in which training ended
 

@@ -18,6 +18,8 @@ from attrs import define, evolve
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Batches, Burst, Compute
 from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
+from sigma_step.measuring import curves
+from sigma_step.steps import Iteration, compute_fused
 from sigma_training.history.metrics import EACH
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
@@ -34,8 +36,6 @@ from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import LastBurst, Present, count_burst, renew_layer_state
 from sigma_training.session.timing import Timed
-from sigma_training.step.measuring import curves
-from sigma_training.step.steps import Iteration, compute_fused
 
 NOTHING: Mapping[str, np.ndarray] = {}
 

@@ -14,6 +14,7 @@ from sigma_kernel.contracts.commanding import Command, Find, make_command
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.registry.registry import Registry
+from sigma_step.initial import Initial
 from sigma_training.compatibility import with_counts
 from sigma_training.history.recorder import Recorder
 from sigma_training.history.rewind import Entry
@@ -25,7 +26,6 @@ from sigma_training.session.progress import Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
 from sigma_training.session.snapshot import reconcile, restore
 from sigma_training.session.state import LastBurst, Present
-from sigma_training.step.initial import Initial
 
 
 def accept(saved: Checkpoint, arrays: Arrays) -> None:

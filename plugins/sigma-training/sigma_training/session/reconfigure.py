@@ -13,6 +13,9 @@ from attrs import evolve
 
 from sigma_kernel.contracts import Hook
 from sigma_kernel.registry.addresses import matches
+from sigma_step.model import OPTIMISERS
+from sigma_step.rules import assign_optimisers
+from sigma_step.steps import Programs
 from sigma_training.components import check_precision
 from sigma_training.data.feed import check_rows_kept, placing
 from sigma_training.hooks.order import inner
@@ -21,9 +24,6 @@ from sigma_training.session.bindings import check_declared
 from sigma_training.session.changes import Parts
 from sigma_training.session.epochal import fed
 from sigma_training.session.state import Present, RunState, Setup
-from sigma_training.step.model import OPTIMISERS
-from sigma_training.step.rules import assign_optimisers
-from sigma_training.step.steps import Programs
 
 
 def with_components(run: Present, state: RunState) -> Present:

@@ -20,13 +20,13 @@ from attrs import define, evolve, field, frozen
 from sigma_kernel.contracts import Compute
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import error_text
+from sigma_step.live import Live
+from sigma_step.model import LAYERS
+from sigma_step.steps import compute_fused
 from sigma_training.names import KEPT, UNDO
 from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.snapshot import snapshot
 from sigma_training.session.state import RunState, Setup, repeat_iterations
-from sigma_training.step.live import Live
-from sigma_training.step.model import LAYERS
-from sigma_training.step.steps import compute_fused
 
 SHARE = 0.01  # of training time that snapshots may take at most
 

@@ -10,6 +10,8 @@ from attrs import define, field
 from sigma_kernel.contracts import Arrays
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.registry.registry import Registry
+from sigma_step.initial import Initial
+from sigma_step.model import LAYERS
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.background import Background
 from sigma_training.session.applying import Applier
@@ -22,8 +24,6 @@ from sigma_training.session.recovery import Recovery
 from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import restore, take_snapshot
 from sigma_training.session.state import Present, Setup
-from sigma_training.step.initial import Initial
-from sigma_training.step.model import LAYERS
 
 
 @define(eq=False, repr=False)

@@ -13,10 +13,10 @@ from attrs import asdict, evolve
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaTrainingError
+from sigma_step.totals import expand
 from sigma_training.data.feed import Cursor
 from sigma_training.names import KEPT, UNDO
 from sigma_training.session.state import Present, RunState, Setup, plain_values
-from sigma_training.totals import expand
 
 
 def take_snapshot(run: Present) -> Checkpoint:

@@ -18,21 +18,21 @@ from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric
+from sigma_step.live import Live
+from sigma_step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
+from sigma_step.model import OPTIMISERS, Model
+from sigma_step.rules import live_values
+from sigma_step.steps import Iteration, Programs, Steps
+from sigma_step.weights import apply_weights
 from sigma_training.components import Learned
 from sigma_training.data.dataset import FITTED
 from sigma_training.data.feed import Cursor, Feed
+from sigma_training.evaluator import Evaluator
 from sigma_training.hooks.directions import find_direction, published_metrics
 from sigma_training.hooks.order import HookOrder, Memory, other_trainers, reads
 from sigma_training.names import LAST
 from sigma_training.session.changes import Changes, Factory, Parts
 from sigma_training.session.progress import TrainingProgress
-from sigma_training.step.evaluator import Evaluator
-from sigma_training.step.live import Live
-from sigma_training.step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
-from sigma_training.step.model import OPTIMISERS, Model
-from sigma_training.step.rules import live_values
-from sigma_training.step.steps import Iteration, Programs, Steps
-from sigma_training.step.weights import apply_weights
 
 MOST = 64  # iterations that are computed again in one burst: signals are noticed in between
 

@@ -14,13 +14,8 @@ from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, S
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.resolver import resolve_components
-from sigma_training.components import check_split
-from sigma_training.data.dataset import Host, samples as arrays_of
-from sigma_training.data.feed import Feed, placing
-from sigma_training.data.iterators import InOrder
-from sigma_training.data.preprocessing import check_finite, check_indices, conform
-from sigma_training.step.measuring import evaluate_totals, merge_totals
-from sigma_training.step.model import (
+from sigma_step.measuring import evaluate_totals, merge_totals
+from sigma_step.model import (
     DIRECTIONS,
     JUDGED,
     WANTED,
@@ -32,7 +27,12 @@ from sigma_training.step.model import (
     outcome_step,
     prediction_step,
 )
-from sigma_training.step.steps import Programs, Steps
+from sigma_step.steps import Programs, Steps
+from sigma_training.components import check_split
+from sigma_training.data.dataset import Host, samples as arrays_of
+from sigma_training.data.feed import Feed, placing
+from sigma_training.data.iterators import InOrder
+from sigma_training.data.preprocessing import check_finite, check_indices, conform
 
 EDITED = "default:edited-rows"  # the data set that leaves rows of another one out, and gives them other labels
 TOGETHER = 4096  # rows that are judged at once

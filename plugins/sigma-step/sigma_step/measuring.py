@@ -10,8 +10,8 @@ import numpy as np
 from sigma_kernel.arrays import protect
 from sigma_kernel.contracts import Metric
 from sigma_kernel.errors import expect, introduce_errors
-from sigma_training.step.model import COSTS, EPOCH, METRICS, WEIGHTS
-from sigma_training.totals import add_exactly, exact, expand, is_additive
+from sigma_step.model import COSTS, EPOCH, METRICS, WEIGHTS
+from sigma_step.totals import add_exactly, exact, expand, is_additive
 
 Measured = dict[str, tuple[np.ndarray, Any]]  # values by name, and their weights, or one for all: 0 stands for no value
 Sums = dict[str, list[list[float]]]  # two by name, without any error: of numbers, and of their weights; see `expand`

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.contracts import Initialiser, Parameter
-from sigma_kernel.errors import expect, introduce_errors
+from sigma_kernel.errors import SigmaDataError, expect, introduce_errors
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.network.network import Network
-from sigma_training.data.identity import check_names
-from sigma_training.step.model import LAYERS, Model
-from sigma_training.step.rules import hits
+from sigma_step.model import LAYERS, Model
+from sigma_step.rules import hits
 
 
 @frozen(eq=False)
@@ -70,7 +69,7 @@ class Initial:
                 taken = {address.partition(".")[0] for address in mine}
                 for what, layers in (("columns", _readers(network, self.parameters_and_state)), ("classes", ends)):
                     if taken & layers:
-                        check_names(f"initialisers.{name}", what, then.get(what, {}), learned.get(what, {}))
+                        _check_same_names(f"initialisers.{name}", what, then.get(what, {}), learned.get(what, {}))
 
     def rule(self, address: str) -> str | None:
         """Return the name of the rule that applies to an address, or None for the layer's own initialiser."""
@@ -99,6 +98,22 @@ class Initial:
             fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu"
             expect(fits, f"values() must return numbers of shape {parameter.shape} for {address}", values)
         return values.astype(dtype)
+
+
+def _check_same_names(
+    where: str, what: str, then: Mapping[str, Sequence[Any]], now: Mapping[str, Sequence[Any]]
+) -> None:
+    """Raise SigmaDataError unless sections that have names in both have the same ones, in the same order.
+
+    Names of the section "" are those of any section.
+    """
+    for section, names in now.items():
+        there, here = [*map(str, then.get(section) or then.get("", ()))], [*map(str, names)]
+        if there and here and there != here:
+            raise SigmaDataError(
+                f"{where}: the values were trained on the {what} {', '.join(there)} of section {section!r}; the data "
+                f"have {', '.join(here)}. Give those, in their order, or match fewer parameters."
+            )
 
 
 def _readers(network: Network, held: Mapping[str, Any]) -> set[str]:

@@ -13,7 +13,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Node, Spec, trace
-from sigma_training.totals import add_exactly, exact, per_row
+from sigma_step.totals import add_exactly, exact, per_row
 
 DRAW = np.random.default_rng(11)
 X = DRAW.normal(size=(6, 4, 3)).astype(np.float32)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.errors import SigmaConfigError, suggest_name
-from sigma_training.step.model import LAYERS, OPTIMISERS
+from sigma_step.model import LAYERS, OPTIMISERS
 
 PLACE, SLOT = ".modifiers.", ".weights"  # optimiser.slots.1-dense.biases.modifiers.average.weights
 

@@ -18,8 +18,8 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, introduce_errors
-from sigma_training.step.live import Live, Span
-from sigma_training.step.model import (
+from sigma_step.live import Live, Span
+from sigma_step.model import (
     BATCH,
     GRADIENTS,
     METRICS,
@@ -30,7 +30,7 @@ from sigma_training.step.model import (
     update_step,
     weight_step,
 )
-from sigma_training.totals import InParts, add_exactly, is_additive
+from sigma_step.totals import InParts, add_exactly, is_additive
 
 Compiled = tuple[Step, Program]
 _NOTHING = np.zeros((1, 0), np.int32)

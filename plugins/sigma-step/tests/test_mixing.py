@@ -13,7 +13,7 @@ from sigma_kernel.graph.namespace import evaluate_graph
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, originating, symbol
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_run.launcher.work import operations
-from sigma_training.step.mixing import mix_precision
+from sigma_step.mixing import mix_precision
 
 
 def rounded(x: np.ndarray, dtype: str) -> np.ndarray:

@@ -42,9 +42,9 @@ from sigma_kernel.graph.rewriting import replace_nodes, rewrite
 from sigma_kernel.network.network import LAYERS as LAYERS, Forward, Network
 from sigma_kernel.network.tracing import LOG, Nodes, Resolve, Shapes, Trace, live_settings
 from sigma_kernel.registry.addresses import matches
-from sigma_training.step.mixing import mix_precision
-from sigma_training.totals import per_row, record_totals
-from sigma_training.units import Units
+from sigma_step.mixing import mix_precision
+from sigma_step.totals import per_row, record_totals
+from sigma_step.units import Units
 
 ONLY = "optimiser"  # head of the only optimiser
 OPTIMISERS = (f"{ONLY}.", "optimisers.")  # what the names in the state of optimisers begin with

@@ -12,8 +12,8 @@ from sigma_kernel.contracts import GradientOptimiser, Optimisation, Optimiser
 from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, suggest_name
 from sigma_kernel.network.tracing import LiveSetting, live_settings
 from sigma_kernel.registry.addresses import DEEP, levels, matches
-from sigma_training.step.live import Live, LiveValue, check_fits
-from sigma_training.step.model import LAYERS, ONLY, OPTIMISERS, Model
+from sigma_step.live import Live, LiveValue, check_fits
+from sigma_step.model import LAYERS, ONLY, OPTIMISERS, Model
 
 Owners = dict[str, str]  # the head of each parameter's optimiser
 LISTED = 12  # parameters that an error message lists

@@ -1,1 +1,0 @@
-"""The training step: its graphs, programs, live values, and evaluation."""
