@@ -17,7 +17,8 @@ from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError, SigmaError
 from sigma_run import load
 from sigma_run.launcher.group import main
-from sigma_store.checkpoints.store import newest_good, write
+from sigma_store.checkpoints.store import write
+from sigma_testing.checkpoints import newest_checkpoint
 from sigma_testing.steering import Rows
 from sigma_training.data.identity import changed_rows, describe_rows
 
@@ -236,7 +237,7 @@ def test_rows_that_changed_are_used_on_purpose_and_the_change_is_said(sigma: Sig
 
 def test_rows_edited_by_number_are_not_taken_for_others(sigma: Sigma, run: Path, tmp_path: Path) -> None:
     edit = {"edits": {"training": {"excluded": [3]}}}
-    path, found = newest_good(run)
+    path, found = newest_checkpoint(run)
     write(path, evolve(found, values={**found.values, "changes": edit, "data": edit}))
     TABLE[::-1].to_csv("t.csv", index=False)
     code, _, err = sigma("resume", run, "--epochs", 5, "--quiet", "--data", "t.csv")
@@ -260,7 +261,7 @@ def test_a_loaded_network_does_not_take_other_rows_for_those_of_its_training(ask
 
 def test_a_run_without_an_identity_is_read_by_what_is_there(sigma: Sigma, run: Path) -> None:
     wanted = evaluated(sigma, run)
-    path, found = newest_good(run)
+    path, found = newest_checkpoint(run)
     learned = {name: value for name, value in found.values["learned"].items() if name not in ("rows", "columns")}
     write(path, evolve(found, values={**found.values, "learned": learned}))
     TABLE[["c", "y", "b", "a"]].to_csv("t.csv", index=False)

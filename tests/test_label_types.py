@@ -17,8 +17,8 @@ from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError
 from sigma_run import load
 from sigma_run.launcher.group import main
-from sigma_store.checkpoints.store import newest_good
 from sigma_testing import DatasetSuite
+from sigma_testing.checkpoints import newest_checkpoint
 
 CODES = np.arange(60) % 3
 X = np.eye(3, dtype=np.float32)[CODES] + np.random.default_rng(1).normal(size=(60, 3)).astype(np.float32) / 9
@@ -104,7 +104,7 @@ def test_a_resumed_run_and_its_rows_keep_the_types(tmp_path: Path) -> None:
         made.trainer("trainer").fit(epochs=30)
     assert main(["resume", str(made.run_folder), "--epochs", "31"]) == 0
     assert made.run_folder is not None
-    _, checkpoint = newest_good(made.run_folder, "trainer")
+    _, checkpoint = newest_checkpoint(made.run_folder, "trainer")
     assert checkpoint.values["clock"]["epoch"] == 31
     assert checkpoint.values["classes"] == [5, 7, 11]
     assert load(made.run_folder).trainer.session.setup.evaluator.classes == (5, 7, 11)  # of the rows saved with the run

@@ -183,7 +183,7 @@ def test_a_damaged_checkpoint_is_named_and_skipped(run):
         load(run, checkpoint=int(newest.name))
     for path in checkpoint.list_checkpoints(run, "trainer"):
         shutil.rmtree(path)
-    with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer'"):
+    with pytest.raises(SigmaCheckpointError, match="checkpoints/trainer: holds no checkpoint"):
         load(run)
 
 

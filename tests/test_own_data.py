@@ -29,7 +29,7 @@ from sigma_layers import BinaryCrossEntropy, Input, Output, SoftmaxCrossEntropy,
 from sigma_optimisers import Adam
 from sigma_run import load
 from sigma_run.launcher.group import main
-from sigma_store.checkpoints.store import newest_good
+from sigma_testing.checkpoints import newest_checkpoint
 
 DRAW = np.random.default_rng(9)
 X = DRAW.normal(size=(40, 3)).astype(np.float32)
@@ -73,7 +73,7 @@ def test_classes_are_named_by_classify_and_kept_in_the_checkpoint(tmp_path: Path
         made.epochs = 200
         sigma.run()
         assert made.classify(X).tolist() == WORDS.tolist()
-        _, checkpoint = newest_good(sigma.run_folder, "trainer")
+        _, checkpoint = newest_checkpoint(sigma.run_folder, "trainer")
     assert checkpoint.values["classes"] == ["ant", "cat", "dog"]
 
 

@@ -20,7 +20,8 @@ from sigma_run import load
 from sigma_run.config import build, load as read
 from sigma_run.launcher.group import main
 from sigma_run.launcher.predictions import Predictions
-from sigma_store.checkpoints.store import newest_good, write
+from sigma_store.checkpoints.store import write
+from sigma_testing.checkpoints import newest_checkpoint
 
 END = """
 [trainer]
@@ -186,7 +187,7 @@ def test_damaged_categories_in_a_checkpoint_are_refused_and_a_resume_restores_th
     text = FLOWERS.format(target="price", units=1, cost="squared_difference").replace("input(2)", "input(4)")
     run = ran(text.replace("split", 'encode = "kind"\nsplit'), tmp_path)
     Path("new.csv").write_text("length,kind,width\n0.5,b,1\n2.5,b,0\n")
-    path, found = newest_good(run)
+    path, found = newest_checkpoint(run)
     write(path, evolve(found, values={**found.values, "learned": learned}))
     assert "flowers.csv: the categories of its 1 encoded columns are damaged in the checkpoint" in refused(
         sigma, run, "new.csv"
@@ -205,7 +206,7 @@ def test_damaged_names_of_columns_in_a_checkpoint_are_refused(sigma, tmp_path, f
         tmp_path,
     )
     Path("new.csv").write_text("length,width\n0.5,1\n")
-    path, found = newest_good(run)
+    path, found = newest_checkpoint(run)
     write(path, evolve(found, values={**found.values, "learned": {"frames": frames}}))
     assert "flowers.csv: the names of its columns are damaged in the checkpoint" in refused(sigma, run, "new.csv")
 

@@ -204,7 +204,10 @@ class Checkpoints(ABC):
 
         Raises SigmaCheckpointError if none is left.
         """
-        for label in map(str, among or self.numbers()[::-1]):
+        if not (numbers := self.numbers()):
+            remedy = "One is saved when a run ends, and by the hook checkpoint"
+            raise SigmaCheckpointError(f"{self.place('')}: holds no checkpoint. {remedy}.")
+        for label in map(str, among or numbers[::-1]):
             try:
                 checkpoint = self.read(label, log)
                 use(label, checkpoint)
@@ -212,7 +215,7 @@ class Checkpoints(ABC):
                 log(str(error))
             else:
                 return label, checkpoint
-        remedy = "One is saved when a run ends, and by the hook checkpoint; or train again"
+        remedy = "Use its own configuration, or train again"
         raise SigmaCheckpointError(f"{self.place('')}: holds no checkpoint that is intact and fits. {remedy}.")
 
     @abstractmethod

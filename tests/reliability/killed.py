@@ -24,8 +24,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sigma_kernel.contracts.storing import Checkpoint, Retention
-from sigma_store.checkpoints.store import list_checkpoints, newest_good, read, recover
+from sigma_store.checkpoints.store import list_checkpoints, read, recover
 from sigma_store.checkpoints.writer import Saver
+from sigma_testing.checkpoints import newest_checkpoint
 
 
 def state(serial: int) -> Checkpoint:
@@ -77,7 +78,7 @@ def check(run: Path, told: int) -> int:
     """Return the serial number of the newest checkpoint; it is the last reported one, or the next."""
     complaints: list[str] = []
     recover(run, lambda _: None)
-    _, found = newest_good(run, log=complaints.append)
+    _, found = newest_checkpoint(run, log=complaints.append)
     serial = found.values["serial"]
     assert serial in (told, told + 1), f"{told} was saved, {serial} is left"
     assert not complaints, complaints

@@ -12,6 +12,7 @@ from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_store.checkpoints import store as checkpoint
 from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
+from sigma_testing.checkpoints import newest_checkpoint
 from tests.reliability.amount import amount
 
 FLIPS = amount(1_000, 1_000, 20_000)
@@ -38,7 +39,7 @@ def falls_back(run: Path) -> bool:
     newest, said = checkpoint.list_checkpoints(run, "trainer")[-1], []
     with pytest.raises(SigmaCheckpointError, match=str(newest)):
         checkpoint.read(newest)
-    path, _ = checkpoint.newest_good(run, log=said.append)
+    path, _ = newest_checkpoint(run, log=said.append)
     return path.name == "10" and len(said) == 1 and str(newest) in said[0]
 
 
@@ -60,7 +61,7 @@ def test_each_flipped_bit_is_detected_before_use(run: Path) -> None:
         data[draw.randrange(len(data))] ^= 1 << draw.randrange(8)
         detected += damaged(folder / name, bytes(data), run)
     assert detected == FLIPS
-    assert checkpoint.newest_good(run, log=pytest.fail)[0] == folder
+    assert newest_checkpoint(run, log=pytest.fail)[0] == folder
 
 
 @pytest.mark.parametrize("name", FILES)

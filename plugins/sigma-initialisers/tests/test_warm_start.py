@@ -77,7 +77,7 @@ def test_another_shape_is_refused_with_both_shapes(tmp_path):
 def test_a_folder_without_checkpoints_is_refused(tmp_path, what):
     if what == "empty":
         (tmp_path / "checkpoints").mkdir()
-    with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer'"):
+    with pytest.raises(SigmaCheckpointError, match="checkpoints/trainer: holds no checkpoint"):
         values(WarmStart(tmp_path))
 
 

@@ -21,6 +21,7 @@ from sigma_kernel.errors import SigmaCheckpointError
 from sigma_store.checkpoints import format as form, store as checkpoint
 from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
 from sigma_store.files import digest
+from sigma_testing.checkpoints import newest_checkpoint
 from sigma_testing.steering import Sweep, small_environment
 from sigma_training.runs.resume import fit
 
@@ -153,7 +154,7 @@ def test_a_missing_file_is_named(saved: Path, name: str) -> None:
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(saved: Path, before: Path, tmp_path: Path) -> None:
     (saved / ARRAYS).write_bytes(b"?")
     said: list[str] = []
-    path, found = checkpoint.newest_good(tmp_path, log=said.append)
+    path, found = newest_checkpoint(tmp_path, log=said.append)
     assert path == before
     assert same(found)
     assert len(said) == 1
@@ -161,12 +162,12 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_used(saved: Path, b
 
 
 def test_a_checkpoint_that_the_caller_rejects_is_skipped(saved: Path, before: Path, tmp_path: Path) -> None:
-    def use(path: Path, found: Checkpoint) -> None:
-        if path == saved:
+    def use(label: str, found: Checkpoint) -> None:
+        if label == saved.name:
             raise SigmaCheckpointError("does not fit")
 
     said: list[str] = []
-    assert checkpoint.newest_good(tmp_path, "trainer", said.append, use)[0] == before
+    assert newest_checkpoint(tmp_path, "trainer", said.append, use)[0] == before
     assert said == ["does not fit"]
 
 
@@ -174,8 +175,8 @@ def test_each_damaged_checkpoint_is_named_if_none_is_complete(saved: Path, befor
     for path in (saved, before):
         (path / SEAL).unlink()
     said: list[str] = []
-    with pytest.raises(SigmaCheckpointError, match="holds no checkpoint of 'trainer' that is intact"):
-        checkpoint.newest_good(tmp_path, log=said.append)
+    with pytest.raises(SigmaCheckpointError, match=f"{saved.parent}: holds no checkpoint that is intact"):
+        newest_checkpoint(tmp_path, log=said.append)
     assert [str(path / SEAL) in text for path, text in zip((saved, before), said, strict=True)] == [True, True]
 
 
@@ -186,12 +187,12 @@ def test_the_newest_checkpoint_has_the_highest_number(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "checkpoints/trainer/100", tmp_path / "checkpoints/trainer/.101.1.part")
     for name in ("²", "0101", "102.branch-0"):  # a digit to some, a number to none
         (tmp_path / "checkpoints/trainer" / name).mkdir()
-    assert checkpoint.newest_good(tmp_path)[0].name == "100"
+    assert newest_checkpoint(tmp_path)[0].name == "100"
 
 
 def test_a_folder_without_checkpoints_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(SigmaCheckpointError, match="Is this a run folder"):
-        checkpoint.newest_good(tmp_path)
+    with pytest.raises(SigmaCheckpointError, match="holds no checkpoint. One is saved"):
+        newest_checkpoint(tmp_path)
 
 
 # -- what a crash leaves -----------------------------------------------------------------------------------------------
@@ -266,7 +267,7 @@ def test_a_folder_that_cannot_be_listed_is_named(saved: Path, tmp_path: Path, mo
     with pytest.raises(
         SigmaCheckpointError, match=f"{saved.parent}: cannot be read: Permission denied. Make it readable"
     ):
-        checkpoint.newest_good(tmp_path)
+        newest_checkpoint(tmp_path)
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -474,7 +475,7 @@ def test_a_link_in_place_of_a_checkpoint_is_not_followed(saved: Path, before: Pa
     shutil.rmtree(saved)
     saved.symlink_to(before, target_is_directory=True)
     said: list[str] = []
-    assert checkpoint.newest_good(tmp_path, log=said.append)[0] == before
+    assert newest_checkpoint(tmp_path, log=said.append)[0] == before
     assert said == [f"{saved}: not a directory. Use another checkpoint."]
 
 
@@ -485,16 +486,16 @@ def test_a_link_above_a_checkpoint_is_not_followed(saved: Path, tmp_path: Path, 
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / name, target_is_directory=True)
     with pytest.raises(SigmaCheckpointError, match="is a link, or inside one. Link to the whole run folder"):
-        checkpoint.newest_good(tmp_path / "run")
+        newest_checkpoint(tmp_path / "run")
     (tmp_path / "runs").symlink_to(tmp_path, target_is_directory=True)
-    assert same(checkpoint.newest_good(tmp_path / "runs")[1])
+    assert same(newest_checkpoint(tmp_path / "runs")[1])
 
 
 def test_a_regular_file_in_place_of_a_checkpoint_is_reported(saved: Path, before: Path, tmp_path: Path) -> None:
     shutil.rmtree(saved)
     saved.write_bytes(pickle.dumps(Bomb()))
     said: list[str] = []
-    assert checkpoint.newest_good(tmp_path, log=said.append)[0] == before
+    assert newest_checkpoint(tmp_path, log=said.append)[0] == before
     assert said == [f"{saved}: not a directory. Use another checkpoint."]
 
 

@@ -16,12 +16,13 @@ from sigma_kernel.contracts.storing import Checkpoint, Retention
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_store.checkpoints import store
-from sigma_store.checkpoints.store import list_checkpoints, newest_good
+from sigma_store.checkpoints.store import list_checkpoints
 from sigma_store.checkpoints.writer import Saver
 from sigma_store.files import put_text
 from sigma_store.folders import WrittenFolder
 from sigma_store.journal import Lines
 from sigma_store.run_folder import lock, open_lock
+from sigma_testing.checkpoints import newest_checkpoint
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import decisive, steered_environment
 from sigma_training.commands.save import Save
@@ -111,7 +112,7 @@ def test_a_run_whose_folder_is_replaced_ends_with_one_sentence_and_its_last_chec
     assert len(alarms) == 3, alarms  # of the journal, the metrics and the checkpoints: each says it once
     assert contents(run) == seen["before"]
     moved = run.with_name("moved")
-    assert newest_good(moved, "trainer")[0] == moved / "checkpoints" / "trainer" / "4"
+    assert newest_checkpoint(moved, "trainer")[0] == moved / "checkpoints" / "trainer" / "4"
 
 
 @pytest.mark.parametrize("how", ["link", "folder"])

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -195,29 +195,6 @@ def numbered_entries(home: Path) -> list[Path]:
     except OSError as error:
         raise SigmaCheckpointError(f"{home}: cannot be read: {error.strerror}. Make it readable.") from error
     return sorted(paths, key=lambda path: int(path.name))
-
-
-def newest_good(
-    run: Path, trainer: str = "trainer", log: Log = warnings.warn, use: Any = None, wanted: Sequence[Path] = ()
-) -> tuple[Path, Checkpoint]:
-    """Return the newest intact checkpoint of a trainer, or the first ``wanted``, that ``use`` accepts; log the others.
-
-    ``use`` refuses one by raising SigmaCheckpointError.  Raises SigmaCheckpointError if none is left.
-    """
-    if not (there := list_checkpoints(run, trainer)):
-        hint = "One is saved when a run ends, and by the hook checkpoint"
-        raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r}. Is this a run folder? {hint}.")
-    for path in wanted or reversed(there):
-        try:
-            checkpoint = read(path, log)
-            if use is not None:
-                use(path, checkpoint)
-        except SigmaCheckpointError as error:
-            log(str(error))
-        else:
-            return path, checkpoint
-    remedy = "Use its own configuration, or train again."
-    raise SigmaCheckpointError(f"{run}: holds no checkpoint of {trainer!r} that is intact and fits. {remedy}")
 
 
 def recover(run: Path, log: Log = warnings.warn, inside: WrittenFolder | None = None) -> None:

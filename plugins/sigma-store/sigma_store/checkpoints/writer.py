@@ -7,7 +7,7 @@ before; a queued snapshot is replaced by a newer one, unless it is to be kept.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from functools import lru_cache, partial
 from pathlib import Path
@@ -15,13 +15,12 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, Mark, Retention, Use
+from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, Mark, Retention
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.threads import in_thread
 from sigma_store.checkpoints.store import (
     SAVER,
     list_checkpoints,
-    newest_good,
     numbered_entries,
     read,
     read_manifest,
@@ -76,13 +75,6 @@ class Saver(Checkpoints):
     def read(self, label: str, log: Log) -> Checkpoint:
         """Read a checkpoint, verified."""
         return read(self.home / label, log)
-
-    def newest(self, log: Log, use: Use, among: Sequence[int] = ()) -> tuple[str, Checkpoint]:
-        """Return the newest intact checkpoint, or the first ``among`` some, that ``use`` accepts; log the others."""
-        wanted = [self.home / str(number) for number in among]
-        run, trainer = self.home.parents[1], self.home.name
-        path, checkpoint = newest_good(run, trainer, log, lambda path, checkpoint: use(path.name, checkpoint), wanted)
-        return path.name, checkpoint
 
     def write(self, label: str, checkpoint: Checkpoint) -> None:
         """Write a checkpoint, and wait for it."""
