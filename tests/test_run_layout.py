@@ -10,7 +10,10 @@ ROOT = Path(__file__).parents[1]
 OWN = ROOT / "plugins" / "sigma-store"
 DAMAGING = {"checkpoints.py", "journals.py"}  # of sigma_testing: they write run folders with given contents
 INNER = re.compile(r"journal\.jsonl|metrics\.jsonl|\bcheckpoints/|state\.safetensors|manifest\.(json|sha256)|^\.lock$")
-INSIDE = re.compile(r"sigma_store\.(chain|checkpoints|excerpt|journal|metrics_file)\b")  # modules of these files
+INSIDE = re.compile(
+    r"sigma_store\.(chain|checkpoints|excerpt|journal|metrics_file)\b"  # modules of these files
+    r"|from sigma_store\.folders import [^\n]*\b(CONFIG|JOURNAL|METRICS|CHECKPOINTS|LOCK)\b"  # their names
+)
 
 
 def strings(path: Path) -> list[str]:
@@ -42,5 +45,9 @@ def test_a_breach_is_found(tmp_path: Path):
     path = tmp_path / "bad.py"
     path.write_text('"""Read journal.jsonl."""\nfrom sigma_store.chain import read\nx = "a/journal.jsonl"\n')
     assert breaches(path) == ["a/journal.jsonl", "sigma_store.chain"]
+    path.write_text("from sigma_store.folders import CONFIG, is_locked\n")
+    assert breaches(path) == ["from sigma_store.folders import CONFIG"]
+    path.write_text("from sigma_store.folders import is_locked\n")
+    assert breaches(path) == []
     path.write_text('"""Read journal.jsonl."""\n\n\ndef f():\n    """Read checkpoints/1."""\n')
     assert breaches(path) == []

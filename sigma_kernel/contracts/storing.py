@@ -313,6 +313,13 @@ class StoredRun(ABC):
         """
 
     @abstractmethod
+    def version(self, name: str) -> Any:
+        """Return a value that changes with the named bytes, with ``journal`` or with ``metrics``; None without them.
+
+        Whoever shows a run that is written to reads only what has changed.
+        """
+
+    @abstractmethod
     def trainers(self) -> list[str]:
         """Return the names of the trainers that have checkpoints, sorted."""
 
@@ -335,6 +342,10 @@ class StoredRun(ABC):
         If the ``whole`` is not needed, it may begin where the newest checkpoints of these trainers say. Raises
         SigmaCheckpointError if the journal was changed or cut, or does not fit the configuration.
         """
+
+    @abstractmethod
+    def journal_rows(self) -> Iterator[Row]:
+        """Yield the rows of the journal that can be read, to be shown: none is verified, and all are strict JSON."""
 
     @abstractmethod
     def metric_rows(self, log: Log) -> Iterator[Row]:

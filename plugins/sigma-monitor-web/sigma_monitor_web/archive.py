@@ -5,33 +5,35 @@ Nothing in a run folder is executed. What the files do not hold is empty: values
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from math import isfinite
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from sigma_kernel import Registry
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
+from sigma_kernel.contracts import (
+    AddressEntry,
+    Branch,
+    HookEntry,
+    LayerEntry,
+    RowLosses,
+    StateEntry,
+    StoredRun,
+    Stretch,
+)
 from sigma_kernel.curves import BranchedCurves, Curve, downsample, part
-from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError
+from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
+from sigma_monitor_web.listing import STORE
 from sigma_run import Trained, load
-from sigma_run.config import read as configuration
+from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
-from sigma_store import FolderStore
-from sigma_store.curves import read_curves
-from sigma_store.folders import CHECKPOINTS, CONFIG, JOURNAL, METRICS, is_locked
-from sigma_store.regular import open_regular
 
-LARGEST, LONGEST = 256 << 20, 1 << 24  # bytes of a file, and of a line, that are read
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
@@ -48,7 +50,7 @@ class Archive(EndedRun):
 
     data: Path | None = None
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
-    _held: dict[str, tuple[tuple[int, int], Any]] = field(factory=dict, init=False)  # files by name: version, content
+    _held: dict[str, tuple[Any, Any]] = field(factory=dict, init=False)  # what was read: version, content
     _trained: dict[str, Trained] = field(factory=dict, init=False)
     _views: dict[str, ArchivedTrainer] = field(factory=dict, init=False)
     _gate: threading.RLock = field(factory=threading.RLock, init=False)
@@ -60,39 +62,39 @@ class Archive(EndedRun):
 
     def status(self) -> str:
         """Return how the run ended; ``interrupted`` if its process did not say."""
-        said = "running" if is_locked(self.folder) else self._read_summary().get("status", "unfinished")
+        said = "running" if STORE.is_locked(self.folder) else self._read_summary().get("status", "unfinished")
         return "interrupted" if said == "unfinished" else str(said)
 
     def why(self) -> str:
         """Return why training failed, as its summary tells it; empty if it did not."""
         return str(self._read_summary().get("why", ""))
 
-    # -- files ---------------------------------------------------------------------------------------------------------
-    def _read(self, name: str, parse: Callable[[Path], Any]) -> Any:
-        """Return what a file holds, parsed once for each of its versions; None if it cannot be read."""
-        path = self.folder / name
-        try:
-            about = path.lstat()
-        except OSError:
-            return None
-        version, (held_version, content) = (about.st_mtime_ns, about.st_size), self._held.get(name, (None, None))
+    # -- what the run holds --------------------------------------------------------------------------------------------
+    def _read(self, name: str, parse: Callable[[StoredRun], Any]) -> Any:
+        """Return what is stored under a name, parsed once for each of its versions; None if there is nothing."""
+        stored = STORE.open(self.folder, say, lambda run: None)
+        version, (held_version, content) = stored.version(name), self._held.get(name, (None, None))
         if held_version == version:
             return content
         with self._gate, self.guard():
-            content = parse(path) if about.st_size <= LARGEST and S_ISREG(about.st_mode) else None
+            content = None if version is None else parse(stored)
             self._held[name] = version, content
         return content
 
     def _read_summary(self) -> Mapping[str, Any]:
-        return self._read("summary.json", lambda path: describe_folder(path.parent)) or {}
+        return self._read("summary.json", partial(describe_run, self.folder)) or {}
 
     def read_settings(self) -> Mapping[str, Any]:
         """Return what the configuration says; nothing if it cannot be read."""
-        return self._read(CONFIG, lambda path: configuration(path, regular=True).values) or {}
+        return self._read("config.toml", lambda stored: read_configuration(stored, self.folder).values) or {}
 
     def read_metrics(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
         """Return what was measured of each trainer: on all branches, and what led to the result."""
-        return self._read(METRICS, _parse_metrics) or {}
+        return self._read("metrics", _parse_metrics) or {}
+
+    def read_checkpoints(self, trainer: str) -> list[int]:
+        """Return the iterations of a trainer's checkpoints, in order; raise SigmaCheckpointError for links."""
+        return STORE.open(self.folder, say, lambda run: None).checkpoints(trainer).numbers()
 
     def read_curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""
@@ -100,7 +102,7 @@ class Archive(EndedRun):
 
     def read_rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the numbered rows of the journal, but digests."""
-        return self._read(JOURNAL, _parsed_rows) or []
+        return self._read("journal", _parsed_rows) or []
 
     # -- values --------------------------------------------------------------------------------------------------------
     def _values(self) -> dict[str, float]:
@@ -235,8 +237,10 @@ class ArchivedTrainer:
 
     def states(self) -> list[StateEntry]:
         """Return the checkpoints, oldest first."""
-        home = self.archive.folder / CHECKPOINTS / self.name
-        numbers = sorted(int(path.name) for path in home.glob("[0-9]*") if path.name.isdecimal())
+        try:
+            numbers = self.archive.read_checkpoints(self.name)
+        except SigmaCheckpointError:  # loading one raises it
+            return []
         curves = [*self.archive.read_curves().get(self.name, {}).values()]
         return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
 
@@ -299,37 +303,16 @@ class ArchivedTrainer:
 # -- reading -----------------------------------------------------------------------------------------------------------
 def describe_folder(folder: Path) -> dict[str, Any]:
     """Return what a list shows of a run folder, without asking plugins for other stores."""
-    return describe_run(folder, FolderStore().open(folder, say, lambda run: None))
+    return describe_run(folder, STORE.open(folder, say, lambda run: None))
 
 
-def _parse_metrics(path: Path) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
-    return {trainer: (curves, curves.curves()) for trainer, curves in read_curves(path, lambda text: None).items()}
+def _parse_metrics(stored: StoredRun) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
+    return {trainer: (curves, curves.curves()) for trainer, curves in stored.curves(lambda text: None).items()}
 
 
-def _parsed_rows(path: Path) -> list[tuple[int, Mapping[str, Any]]] | None:
-    """Return the numbered rows of a journal, but digests, which take most of its bytes; None if it cannot be read."""
-    try:
-        return [(number, row) for number, row in enumerate(_rows(path), 1) if row.get("event") != "digest"]
-    except OSError:
-        return None
-
-
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a file of JSON lines, but those that are damaged, and its head."""
-    with open_regular(path, LARGEST) as file:
-        for line in iter(lambda: file.readline(LONGEST), b""):
-            try:
-                row = json.loads(line.decode(errors="replace"), parse_float=_number, parse_constant=_number)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(row, dict) and "format" not in row:
-                yield {name: value for name, value in row.items() if name != "hash"}
-
-
-def _number(text: str) -> float | None:
-    """Return a number; None for one that JSON has none for, such as 1e999."""
-    value = float(text)
-    return value if isfinite(value) else None
+def _parsed_rows(stored: StoredRun) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the numbered rows of a journal, but digests, which take most of its bytes."""
+    return [(n, row) for n, row in enumerate(stored.journal_rows(), 1) if row.get("event") != "digest"]
 
 
 def _epoch(curves: Iterable[Curve], iteration: int) -> int:

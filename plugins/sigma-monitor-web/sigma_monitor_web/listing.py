@@ -11,17 +11,19 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.contracts import Store
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_web.readers import AGAIN, RunLister
-from sigma_store.folders import CONFIG, is_locked, run_folders
+from sigma_store import FolderStore
 
-READ = (CONFIG, "summary.json")  # what a list shows of a run
+STORE: Store = FolderStore()  # of the runs in a directory: plugins with other stores are not asked
+READ = ("config.toml", "summary.json")  # what a list shows of a run
 PROMPT = 5.0  # seconds after which a list is shown without the runs that are not read yet
 UNREADABLE = "unreadable"  # the status of a run that cannot be read, or has not been read yet
 EMPTY: Mapping[str, Any] = {"epochs": None, "iterations": None, "seconds": None, "metrics": {}, "settings": {}}
 
-Versions = tuple[tuple[int, int] | None, ...]
+Versions = tuple[Any, ...]
 
 
 @define(eq=False)
@@ -43,7 +45,7 @@ class RunList:
 
     def paths(self) -> list[Path]:
         """Return the run folders, oldest first."""
-        return [*run_folders([self.folder])] if self.folder.is_dir() else []
+        return [*STORE.runs([self.folder])] if self.folder.is_dir() else []
 
     def runs(self) -> Future[list[dict[str, Any]]]:
         """Return, later, status, length, settings and results of all runs, oldest first."""
@@ -72,7 +74,7 @@ class RunList:
         """Read the runs whose files are not those that were read, some failed ones again, and forget those gone."""
         self._known = {path: self._known[path] for path in paths if path in self._known}
         for path in paths:
-            versions = tuple(_version(path / name) for name in READ)
+            versions = _read_versions(path)
             before, description, since = self._known.get(path, ((), {}, 0.0))
             failed_long_ago = description.get("status") == UNREADABLE and time.monotonic() - since > AGAIN
             if before != versions or failed_long_ago:
@@ -86,17 +88,21 @@ class RunList:
 
     def _present_description(self, path: Path) -> dict[str, Any]:
         _, description, _ = self._known.get(path, ((), _unread(path, f"{path}: is being read."), 0.0))
-        return {**description, "name": path.name, **({"status": "running"} if is_locked(path) else {})}
+        return {**description, "name": path.name, **({"status": "running"} if STORE.is_locked(path) else {})}
 
 
 def _unread(path: Path, why: str) -> dict[str, Any]:
     return {"folder": str(path), "status": UNREADABLE, "why": why, **EMPTY}
 
 
-def _version(path: Path) -> tuple[int, int] | None:
-    """Return what tells whether a file has changed; None if it is not there."""
+def _read_versions(run: Path) -> Versions:
+    """Return what tells whether what a list shows of a run has changed; nothing if the run is gone."""
     try:
-        about = path.lstat()
-    except OSError:
-        return None
-    return about.st_mtime_ns, about.st_size
+        stored = STORE.open(run, _silent, lambda run: None)
+    except SigmaCheckpointError:  # reading it says so
+        return ()
+    return tuple(map(stored.version, READ))
+
+
+def _silent(text: str) -> None:
+    """Log nothing: the process that reads a run does."""

@@ -24,11 +24,10 @@ from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.keys import STEER
-from sigma_monitor_web.listing import RunList
+from sigma_monitor_web.listing import STORE, RunList
 from sigma_monitor_web.readers import RunReaders
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.talk import Talk
-from sigma_store.folders import CONFIG, is_locked
 
 TRASH = ".trash"
 LONGEST = 255  # bytes of a name in a file system
@@ -72,7 +71,7 @@ class Shelf:
         path = self.folder / name
         plain = name not in ("", ".", "..") and Path(name).name == name and not name.startswith(".")
         plain = plain and "\0" not in name and len(os.fsencode(name)) <= LONGEST
-        if not plain or path.is_symlink() or not path.is_dir() or not (path / CONFIG).is_file():
+        if not plain or path not in STORE.runs([path]):
             raise SigmaConfigError(f"{name!r:.100}: is not the name of a run folder in {self.folder}.")
         return path
 
@@ -91,7 +90,7 @@ class Shelf:
             return self._local(EndedRun(path, str(error)), scopes)
 
     def _connect(self, path: Path) -> Client:
-        if is_locked(path):
+        if STORE.is_locked(path):
             with suppress(SigmaError):  # it runs without a socket: what it writes can be watched
                 return connect(path)
         return self.readers.connect(path)
@@ -150,7 +149,7 @@ class Shelf:
         return self.aside.do(lambda: _replay_run(path))
 
     def _idle(self, run: str) -> None:
-        if is_locked(self.folder / run):
+        if STORE.is_locked(self.folder / run):
             raise SigmaStateError(f"{run}: a process writes to it. Stop that first.")
 
 
@@ -161,7 +160,7 @@ def _resume_run(path: Path, more: list[str]) -> int | None:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
         )
         while process.poll() is None:
-            if is_locked(path):
+            if STORE.is_locked(path):
                 threading.Thread(target=process.wait, name="sigma-resumed", daemon=True).start()  # until it ends
                 return process.pid
             time.sleep(LOOK)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from sigma_kernel.contracts.storing import Log
 from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.plain import strict
 from sigma_store import chain
 from sigma_store.chain import START, Bookmark, JournalExcerpt
 from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.files import LARGEST, digest, get_bytes
+from sigma_store.regular import open_regular
+
+LARGEST_SHOWN, LONGEST_SHOWN = 1 << 28, 1 << 24  # bytes of a journal, and of a line, that are read to be shown
 
 
 def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) -> JournalExcerpt:
@@ -40,6 +45,16 @@ def history(run: Path, trainers: Collection[str], log: Log, whole: bool = True) 
             f"with {hashes[-1][:16]}. Restore it from a copy; for other settings, use `sigma resume --set KEY=VALUE`."
         )
     return part
+
+
+def readable_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a journal that are JSON, without their hashes; none of a file that cannot be read."""
+    with suppress(OSError), open_regular(path, LARGEST_SHOWN) as file:
+        for line in iter(lambda: file.readline(LONGEST_SHOWN), b""):
+            with suppress(ValueError, RecursionError):
+                row = json.loads(line.decode(errors="replace"))
+                if isinstance(row, dict) and "format" not in row:
+                    yield strict({name: value for name, value in row.items() if name != "hash"})
 
 
 def _bookmark(ends: Sequence[Mapping[str, Any]], trainers: Collection[str]) -> Bookmark:

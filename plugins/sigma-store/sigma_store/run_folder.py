@@ -28,7 +28,7 @@ from sigma_store.chain import JournalExcerpt
 from sigma_store.checkpoints.store import read, recover, replace, write
 from sigma_store.checkpoints.writer import Saver
 from sigma_store.curves import rows
-from sigma_store.excerpt import history
+from sigma_store.excerpt import history, readable_rows
 from sigma_store.folders import (
     CHECKPOINTS,
     CONFIG,
@@ -45,6 +45,7 @@ from sigma_store.metrics_file import MetricsFile
 from sigma_store.regular import IRREGULAR
 
 NETWORK = (CONFIG, CHECKPOINTS, "plugins.json")  # entries of a saved network
+ROWS = {"journal": JOURNAL, "metrics": METRICS}
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
 
 
@@ -189,6 +190,17 @@ class FolderRun(StoredRun):
         """Return the contents of a regular file of at most 16 MiB; None if there is none."""
         path = self.path / name
         return files.get_bytes(path, files.LARGEST) if os.path.lexists(path) else None
+
+    def version(self, name: str) -> tuple[int, int] | None:
+        """Return the time of the last change of a regular file, and its size."""
+        with suppress(OSError):
+            about = (self.path / ROWS.get(name, name)).lstat()
+            return (about.st_mtime_ns, about.st_size) if stat.S_ISREG(about.st_mode) else None
+        return None
+
+    def journal_rows(self) -> Iterator[Row]:
+        """Yield the rows of ``journal.jsonl``, without the head of the file and the hashes."""
+        return readable_rows(self.path / JOURNAL)
 
     def metric_rows(self, log: Log) -> Iterator[Row]:
         """Yield the rows of ``metrics.jsonl``; none if somebody removed or replaced it."""

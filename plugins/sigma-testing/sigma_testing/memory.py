@@ -189,6 +189,11 @@ class MemoryRun(StoredRun):
         """Return named bytes."""
         return self.held.files.get(name)
 
+    def version(self, name: str) -> Any:
+        """Return the named bytes, or the number of rows."""
+        rows = {"journal": self.held.journal, "metrics": self.held.metrics}.get(name)
+        return self.read(name) if rows is None else len(rows) or None
+
     def trainers(self) -> list[str]:
         """Return the names of the trainers that have checkpoints."""
         return sorted(name for name, own in self.held.checkpoints.items() if own.saved)
@@ -208,6 +213,10 @@ class MemoryRun(StoredRun):
     def excerpt(self, trainers: Collection[str], log: Log, whole: bool = True) -> MemoryExcerpt:
         """Return the rows that the journal has by now."""
         return MemoryExcerpt(f"{self.place}: journal", [*self.held.journal])
+
+    def journal_rows(self) -> Iterator[Row]:
+        """Yield the rows that the journal has by now."""
+        return map(json.loads, [*self.held.journal])
 
     def metric_rows(self, log: Log) -> Iterator[Row]:
         """Yield the rows of metrics that there are by now."""

@@ -229,3 +229,29 @@ class StoreSuite(Suite):
         assert again.read("notes.txt") == b"by hand\n", "create() fills the run."
         assert again.read("config.toml") == TEXT.encode(), "the configuration is that which describe() returned."
         assert again.read("other.txt") is None, "read() returns None where there is nothing."
+
+    def test_a_version_changes_with_what_it_is_of(self, tmp_path: Path) -> None:
+        """Return another value after a write, the same one without, and None for what there is not."""
+        run = self.create(tmp_path)
+        reader = self.open(run)
+        assert reader.version("summary.json") is None, "version() is None where there is nothing."
+        run.write("summary.json", "first")
+        run.journal.append(row(0))
+        assert run.journal.durable() is None
+        before = [reader.version(name) for name in ("summary.json", "journal")]
+        assert None not in before, "version() is None where there is something."
+        assert [reader.version(name) for name in ("summary.json", "journal")] == before, "nothing has changed."
+        run.write("summary.json", "second, which is longer")
+        run.journal.append(row(1))
+        assert run.journal.durable() is None
+        after = [reader.version(name) for name in ("summary.json", "journal")]
+        assert all(old != new for old, new in zip(before, after, strict=True)), "a version is that of before."
+
+    def test_the_rows_of_the_journal_can_be_shown(self, tmp_path: Path) -> None:
+        """Yield all rows in their order."""
+        run = self.create(tmp_path)
+        for number in (0, 1):
+            run.journal.append(row(number))
+        assert run.journal.durable() is None
+        rows = [each for each in self.open(run).journal_rows() if each.get("trainer") == "trainer"]
+        assert [each["iteration"] for each in rows] == [0, 1], "rows are missing, or in another order."

@@ -16,7 +16,7 @@ from sigma_kernel.settings.records import settings
 from sigma_run.config.choice import Choice
 from sigma_run.config.document import Document, Path as Place, override
 from sigma_run.config.schema import Configuration
-from sigma_store.folders import CONFIG, JOURNAL
+from sigma_run.config.stores import CONFIGURATION, find_trained
 
 
 # -- paths that are written --------------------------------------------------------------------------------------------
@@ -27,7 +27,8 @@ def places_in(configuration: Configuration, folder: Path | None) -> Callable[[Pa
     """
     here = configuration.document.folder
     run = here if folder is None else Path(folder, configuration.run.name)
-    project = _project(here.resolve()) if (here / JOURNAL).exists() else None
+    stored = find_trained(here)
+    project = None if stored is None else _project(here.resolve(), (stored.read(CONFIGURATION) or b"").decode())
     return partial(write_path, run=run, project=project or here) if folder or project else str
 
 
@@ -39,9 +40,9 @@ def write_path(path: Path, run: Path, project: Path) -> str:
     return os.path.relpath(there, home) if within else str(path.absolute())
 
 
-def _project(run: Path) -> Path:
-    """Return the directory from which the paths of a run folder start: as many above it as its file goes up."""
-    prefixes = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', (run / CONFIG).read_text(encoding="utf-8"))
+def _project(run: Path, text: str) -> Path:
+    """Return the directory from which the paths of a run folder start: as many above it as its text goes up."""
+    prefixes = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', text)
     return [run, *run.parents][min(max((prefix.count("..") for prefix in prefixes), default=0), len(run.parents))]
 
 
@@ -67,7 +68,8 @@ def move_data(configuration: Configuration, data: Path, option: str = "--data") 
 def check_there(configuration: Configuration) -> None:
     """Raise SigmaConfigError, with the remedy, if data that a run was trained on are not where they were."""
     run = configuration.document.folder
-    if missing := [path for _, path in _files(configuration) if (run / JOURNAL).exists() and not path.exists()]:
+    missing = [path for _, path in _files(configuration) if not path.exists()]
+    if missing and find_trained(run) is not None:
         raise SigmaConfigError(
             f"{missing[0]}: there is no such file or folder, and {run.name} was trained on it. If it lies elsewhere "
             "now, say where: --data PATH, or in Python load(RUN, data=PATH)."

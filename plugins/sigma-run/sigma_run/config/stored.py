@@ -10,20 +10,20 @@ from typing import Any
 
 from attrs import evolve
 
-from sigma_kernel.contracts.storing import Log, Store, StoredRun
+from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import STORE, Resolver
 from sigma_run.config.building import build
 from sigma_run.config.document import Document, parse
 from sigma_run.config.location import move_data
 from sigma_run.config.reading import load_configuration
 from sigma_run.config.schema import Configuration
+from sigma_run.config.stores import CONFIGURATION, open_run
 from sigma_training.compatibility import differences
 from sigma_training.components import check_split
 
-CONFIGURATION, PLUGINS, SUMMARY = "config.toml", "plugins.json", "summary.json"  # what a run has by name
+PLUGINS, SUMMARY = "plugins.json", "summary.json"  # what a run has by name, beside its configuration
 
 
 def open_stored(run: Path, trust: Iterable[str] = (), data: Path | None = None) -> tuple[Configuration, Environment]:
@@ -48,24 +48,6 @@ def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) 
         check_split("FILE", split, data)
         return data[split]
     return evolve(data, split={"training": 1.0}) if hasattr(data, "split") else data
-
-
-def open_run(run: Path, log: Log) -> StoredRun:
-    """Return a run of the first store that has it, for reading; raise SigmaConfigError if there is none."""
-    why = list[str]()
-    for store in stores():
-        try:
-            return store.open(run, log, lambda stored: None)
-        except SigmaCheckpointError as error:
-            why.append(str(error).removeprefix(f"{run}: "))
-    raise SigmaConfigError(f"{run}: not a run folder: {why[0]}")
-
-
-def stores() -> list[Store]:
-    """Return the stores of this process, the default first: what a run prefers is known once it is found."""
-    rooms = catalogue()
-    names = dict.fromkeys([rooms.resolve("store", STORE).full_name, *(c.full_name for c in rooms.components("store"))])
-    return [Resolver(rooms)("store", name) for name in names]
 
 
 def described_in(run: Path) -> Document:

@@ -32,7 +32,8 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_run.config import choosing
-from sigma_run.config.stored import CONFIGURATION, SUMMARY, changed_plugins, open_run, open_stored, read_document
+from sigma_run.config.stored import SUMMARY, changed_plugins, open_stored, read_document
+from sigma_run.config.stores import CONFIGURATION, open_run
 from sigma_run.config.trained_data import TrainedData, check_parameters
 from sigma_step.live import Live
 from sigma_step.model import LAYERS, Model, prediction_step

@@ -12,7 +12,8 @@ import click
 from sigma_kernel.contracts.storing import Checkpoint, Excerpt, Log, StoredRun
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_run.config import choosing, prepare
-from sigma_run.config.stored import open_run, open_stored, rows_of
+from sigma_run.config.stored import open_stored, rows_of
+from sigma_run.config.stores import open_run
 from sigma_run.config.trained import load
 from sigma_run.launcher.configured import CHECKPOINT, DATA, WEIGHTS, standing
 from sigma_run.launcher.output import document, json_option, say, table

@@ -12,7 +12,7 @@ import numpy as np
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.registry.addresses import matches
-from sigma_run.config.stored import open_run
+from sigma_run.config.stores import open_run
 from sigma_training.history.replay import RESUMED
 from sigma_training.session.session import Session
 from sigma_training.trainer import expect_trainer

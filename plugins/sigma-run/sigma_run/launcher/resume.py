@@ -13,7 +13,8 @@ from sigma_kernel.watchers import find_steering_monitor
 from sigma_run.config import Configuration, build, override, prepare
 from sigma_run.config.choosing import rank_checkpoints
 from sigma_run.config.location import move_data
-from sigma_run.config.stored import changed_plugins, described_in, open_run
+from sigma_run.config.stored import changed_plugins, described_in
+from sigma_run.config.stores import open_run
 from sigma_run.launcher.configured import DATA, debug_option, parse_checkpoint, totals, understood
 from sigma_run.launcher.measured import differing
 from sigma_run.launcher.output import document, json_option, say, toml

@@ -12,7 +12,8 @@ import click
 
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaError
-from sigma_run.config.stored import SUMMARY, open_run, read_configuration, read_document, stores
+from sigma_run.config.stored import SUMMARY, read_configuration, read_document
+from sigma_run.config.stores import open_run, stores
 from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
 
 LENGTH = ("epochs", "iterations", "seconds")
