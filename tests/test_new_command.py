@@ -6,6 +6,7 @@ import inspect
 import json
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.plugins import catalogue as plugins
 from sigma_kernel.plugins.kinds import problems
 from sigma_kernel.views import EnvironmentView
+from sigma_run.launcher import main
 from sigma_testing.doing import Do
 from sigma_testing.steering import Sweep, small_environment, state_bytes
 from sigma_training.plugin import COMMANDS
@@ -133,6 +135,34 @@ def test_the_protocol_lists_and_sends_it(damper: None) -> None:
         found = ask(do="command", name="damp", arguments={"pattern": "learning_rate", "factor": 0.1})
         assert found["state"] == "applied"
         assert sigma.get(RATE) == pytest.approx(0.005)
+
+
+@pytest.mark.rooms
+def test_the_shell_derives_a_verb_from_it(
+    damper: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    live = pytest.importorskip("sigma_monitor_control.commands.live")
+    sent: list[Any] = []
+
+    class Client(nullcontext[Any]):
+        def __enter__(self) -> Client:
+            return self
+
+        def send(self, command: str, trainer: str | None, **fields: Any) -> dict[str, Any]:
+            sent.append((command, trainer, fields))
+            return {}
+
+    monkeypatch.setattr(live, "connect", lambda run: Client())
+    assert main(["damp", "--help"]) == 0
+    assert "sigma damp [OPTIONS] PATTERN [FACTOR]\n\n  Multiply values by a factor.\n" in capsys.readouterr().out
+    assert main(["damp", "**.learning_rate", "0.1"]) == 0
+    assert main(["acme-damper:damp", "factor=2", "**.learning_rate", "--trainer", "trainer"]) == 0
+    assert main(["send", "damp", "**.learning_rate"]) == 0
+    assert sent == [
+        ("acme-damper:damp", None, {"pattern": "**.learning_rate", "factor": 0.1}),
+        ("acme-damper:damp", "trainer", {"pattern": "**.learning_rate", "factor": 2}),
+        ("acme-damper:damp", None, {"pattern": "**.learning_rate"}),
+    ]
 
 
 def test_a_name_of_the_kernel_means_its_own_command_whatever_plugins_offer(distribution: Callable[..., Any]) -> None:

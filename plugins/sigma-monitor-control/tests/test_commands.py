@@ -6,30 +6,36 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
 import pytest
 
+from sigma_kernel import catalogue
+from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control import plugin
-from sigma_monitor_control.commands import options, reading, steering
-from sigma_monitor_control.commands.options import columns, literal, numbers, print_moments, show
+from sigma_monitor_control.commands import live
+from sigma_monitor_control.commands.options import columns, literal, print_moments, show
+from sigma_monitor_control.protocol import reading as reading_of_protocol
 from sigma_run.launcher import main
 from sigma_testing import FakeView, VerbSuite
 
 ORDINARY = {
     "send": ["rewind", "to=3", "scale=epoch"],
+    "step": ["2", "epochs"],
     "get": ["accuracy"], "watch": ["accuracy", "--count", "1"], "set": ["learning_rate", "0.5"], "rewind": ["3"],
     "attach": ["a", "loss"], "detach": ["a"], "swap": ["optimiser", "adam"], "exclude": ["3", "5-7"],
-    "include": ["3"], "relabel": ["3", "4", "cat"],
+    "include": ["3"], "relabel": ["3", "4", "cat"], "freeze": ["learning_rate"], "release": ["learning_rate"],
 }  # fmt: skip
 MISTAKES = {
-    "send": [["rewind", "3"], ["rewind"], ["banana"], ["exclude", "rows=[1"]],
+    "send": [["rewind"], ["rewind", "1", "epoch", "2"], ["banana"], ["exclude", "rows=[1"]],
     "get": [["nothing"], ["**.nothing"], ["loss"], []],
     "watch": [["nothing"], ["accuracy", "--every", "0.001"]],
     "set": [["loss", "1"], ["iteration", "3"], ["learning_rate", "[1"], ["learning_rate"]],
-    "rewind": [["-1"], ["3", "hours"]],
-    "step": [["0"], ["1", "second"]],
+    "rewind": [["-1"], ["3", "epoch", "1"]],
+    "step": [["x"], ["1", "2", "3"]],
+    "pause": [["now"]],
     "exclude": [["x"], ["3-"], []],
 }
 
@@ -42,9 +48,8 @@ class ControlSuite(VerbSuite):
         serve()
 
     def make(self) -> click.Command:
-        path = next(path for name, path, _ in plugin.COMMANDS if name == self.name)
-        module, _, attribute = path.partition(":")
-        made: click.Command = getattr({"reading": reading, "steering": steering}[module], attribute)
+        record = next(each for each in plugin.sigma_components() if (each.kind, each.name) == ("verb", self.name))
+        made: click.Command = resolve_name(record.path)
         assert made.name == self.name
         return made
 
@@ -75,59 +80,38 @@ class TestSend(ControlSuite):
     name = "send"
 
 
-class TestPause(ControlSuite):
-    name = "pause"
+@pytest.mark.parametrize("live_name", sorted(live.read_described().keys() - {"set"}))
+class TestLive(ControlSuite):
+    """Each live command; ``sigma set`` is a verb of its own."""
 
+    @pytest.fixture(autouse=True)
+    def _named(self, live_name: str) -> None:
+        self.name = live_name
 
-class TestGo(ControlSuite):
-    name = "go"
-
-
-class TestStep(ControlSuite):
-    name = "step"
-
-
-class TestSave(ControlSuite):
-    name = "save"
-
-
-class TestRewind(ControlSuite):
-    name = "rewind"
-
-
-class TestUndo(ControlSuite):
-    name = "undo"
-
-
-class TestAttach(ControlSuite):
-    name = "attach"
-
-
-class TestDetach(ControlSuite):
-    name = "detach"
-
-
-class TestSwap(ControlSuite):
-    name = "swap"
-
-
-class TestExclude(ControlSuite):
-    name = "exclude"
-
-
-class TestInclude(ControlSuite):
-    name = "include"
-
-
-class TestRelabel(ControlSuite):
-    name = "relabel"
-
-
-class TestStop(ControlSuite):
-    name = "stop"
+    def make(self) -> click.Command:
+        return live.make_verb(live.find_command(self.name))
 
 
 del ControlSuite
+
+
+def test_the_descriptions_of_live_commands_are_those_of_the_classes() -> None:
+    assert live.PATH.read_text("utf-8") == live.describe_own(), "python -m sigma_monitor_control.commands.live"
+
+
+def test_every_live_command_can_be_given_in_the_shell_and_by_the_protocol(
+    serve: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view, offered = serve(), [component.name for component in catalogue().components("command")]
+    assert {"reset", "freeze", "relabel"} <= {*offered}
+    for name in offered:
+        assert main([name, *ORDINARY.get(name, [])]) == 0, name
+        assert view.sent[-1].command == name
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert [name for name in offered if f"\n  {name} " not in text] == []
+    described = reading_of_protocol.commands(view).act()
+    assert {about["name"] for about in described} == {*offered}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +135,7 @@ del ControlSuite
         (["detach", "a"], "detach", {"name": "a"}),
         (["swap", "backend", "numpy"], "swap", {"slot": "backend", "component": "numpy"}),
         (["exclude", "2", "5-7"], "exclude", {"rows": [2, 5, 6, 7], "split": "training"}),
+        (["reset"], "reset", {}),
         (["include", "2", "--split", "validation"], "include", {"rows": [2], "split": "validation"}),
         (["relabel", "2", "3", "cat"], "relabel", {"rows": [2, 3], "label": "cat", "split": "training"}),
         (["relabel", "2", "7"], "relabel", {"rows": [2], "label": 7, "split": "training"}),
@@ -171,6 +156,11 @@ def test_a_command_is_sent_with_its_arguments(
     assert capsys.readouterr().out.endswith(": trainer at iteration 7, epoch 1\n")
     assert main([*given, "--trainer", "trainer", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"applied": {"trainer": {"iteration": 7, "epoch": 1}}}
+
+
+def test_a_mistyped_live_command_has_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["puase"]) == 2
+    assert "There is no command 'puase'. Did you mean 'pause'?" in capsys.readouterr().err
 
 
 def test_a_refused_command_has_the_exit_code_of_its_error(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,10 +268,39 @@ def test_a_value_is_a_toml_literal_or_a_text(text: str, value: Any) -> None:
     assert type(literal(text)) is type(value)
 
 
-def test_row_numbers_may_be_ranges() -> None:
-    assert numbers(["3", "5-7", "0"]) == [3, 5, 6, 7, 0]
-    with pytest.raises(options.SigmaConfigError, match="7-: is not a row number"):
-        numbers(["7-"])
+def setting(name: str, type: str = "a value", required: bool = True, choices: Sequence[str] = ()) -> dict[str, Any]:
+    return {"name": name, "type": type, "required": required, "choices": choices, "doc": ""}
+
+
+ROWS = [setting("rows", "a list"), setting("label"), setting("split", "a string", required=False)]
+COUNT = [setting("count", required=False), setting("scale", "a string", False, ["epoch"])]
+
+
+@pytest.mark.parametrize(
+    ("settings", "texts", "fields"),
+    [
+        (ROWS, ["3", "5-7", "0", "cat"], {"rows": [3, 5, 6, 7, 0], "label": "cat"}),
+        (ROWS, ["3", "4"], {"rows": [3], "label": 4}),
+        (ROWS, ["3", "4", "label=cat"], {"rows": [3, 4], "label": "cat"}),
+        (ROWS, ["cat", "rows=[1, 2]", "split=1"], {"rows": [1, 2], "label": "cat", "split": "1"}),
+        (COUNT, ["2", "epochs"], {"count": 2, "scale": "epoch"}),
+        (COUNT, ["2", "scale=epochs"], {"count": 2, "scale": "epoch"}),
+        (COUNT, ["2", "hours"], {"count": 2, "scale": "hours"}),
+        (COUNT, ["a=b"], {"count": "a=b"}),
+        (COUNT, [], {}),
+    ],
+)
+def test_values_are_bound_to_the_fields_of_a_command(
+    settings: list[dict[str, Any]], texts: list[str], fields: dict[str, Any]
+) -> None:
+    assert live.bind_texts("a", settings, texts) == fields
+
+
+def test_a_value_too_many_is_refused_with_what_a_command_takes() -> None:
+    with pytest.raises(SigmaConfigError, match=r"^a: takes \[COUNT\] \[SCALE\]\. Leave out what .* that: '4 5'\.$"):
+        live.bind_texts("a", COUNT, ["2", "epochs", "4", "5"])
+    with pytest.raises(SigmaConfigError, match="^pause: takes no values"):
+        live.bind_texts("pause", [], ["now"])
 
 
 def test_values_are_shown_on_one_line() -> None:

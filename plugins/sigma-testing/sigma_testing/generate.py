@@ -68,8 +68,9 @@ def table(plugins: Iterable[Plugin]) -> str:
             kinds.setdefault(record.kind, []).append(record.name)
         document["offered"][plugin.name] = {kind: " ".join(names) for kind, names in kinds.items()}
         document["planned"].pop(plugin.name, None)
-        if commands := {record.name: record.summary for record in plugin.components if record.kind == "verb"}:
-            document["commands"][plugin.name] = commands
+        called = [record for record in plugin.components if record.kind in ("verb", "command")]
+        if called:
+            document["commands"][plugin.name] = {record.name: record.summary for record in called}
     for record in (record for plugin in plugins for record in plugin.components if record.default_for):
         document["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name
     for record in (record for plugin in plugins for record in plugin.components if record.formerly):

@@ -15,9 +15,6 @@ from sigma_run.launcher import document, json_option
 
 run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; the only one by default.")
 trainer_option = click.option("--trainer", metavar="NAME", help="This trainer alone, where there are several.")
-scale_argument = click.argument(
-    "scale", default="iteration", type=click.Choice(["iteration", "iterations", "epoch", "epochs"]), metavar="[SCALE]"
-)
 
 Command = Callable[..., Any]
 
@@ -39,17 +36,6 @@ def literal(text: str) -> Any:
             raise SigmaConfigError(f"{text}: is not a TOML value: {error}. Quote it for the shell.") from None
         return text
     return table["value"] if table.keys() == {"value"} else text
-
-
-def numbers(ranges: Iterable[str]) -> list[int]:
-    """Return row numbers, each given alone or as a range that includes both ends, such as ``3-7``."""
-    values: list[int] = []
-    for text in ranges:
-        first, dash, last = text.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)):
-            raise SigmaConfigError(f"{text}: is not a row number. Give numbers, or a range such as 3-7.")
-        values += range(int(first), int(last or first) + 1)
-    return values
 
 
 # -- output ------------------------------------------------------------------------------------------------------------

@@ -244,10 +244,10 @@ def _describe_component(component: Component) -> dict[str, Any]:
 
 def commands(view: View) -> Later:
     """Return the commands that plugins offer: their fields, and whether they can be undone."""
-    return Later(lambda: [*filter(None, map(_describe_command, catalogue().components("command")))])
+    return Later(lambda: [*filter(None, map(describe_command, catalogue().components("command")))])
 
 
-def _describe_command(component: Component) -> dict[str, Any] | None:
+def describe_command(component: Component) -> dict[str, Any] | None:
     """Return what people can send; None for a command that cannot be loaded."""
     try:
         command_class: Any = catalogue().load("command", component.full_name)

@@ -41,15 +41,15 @@ def describe(kind: str, name: str) -> dict[str, Any]:
     text = cleandoc(doc or component.summary).partition("\nArgs:\n")[0].rstrip()
     record = component._asdict() | {"about": _sentence(text), "doc": text, "settings": []}
     if isinstance(thing, type):
-        record["settings"] = _settings(thing)
+        record["settings"] = _settings(thing, inherited_last=kind != "command")
     return record
 
 
-def _settings(made: Any) -> list[dict[str, Any]]:
-    """Return the settings of a class: required ones first, inherited ones last."""
+def _settings(made: Any, inherited_last: bool = True) -> list[dict[str, Any]]:
+    """Return the settings of a class, required ones first; inherited ones are last, or else in their place."""
     schema, docs = settings(made), read_docs(made) if made is not None else {}
     fields = [f for f in attrs.fields(made) if f.alias in schema and f.metadata != OWNED] if schema else []
-    fields.sort(key=lambda f: (schema[f.alias].default is not REQUIRED, f.inherited))
+    fields.sort(key=lambda f: (schema[f.alias].default is not REQUIRED, f.inherited and inherited_last))
     return [_setting(schema[f.alias], f, docs.get(f.alias, "")) for f in fields]
 
 

@@ -24,6 +24,7 @@ from sigma_kernel.plugins.specs import Component
 from sigma_kernel.signals import EARLY
 from sigma_run.launcher.output import colours, heard, reopen, say, silence
 
+LIVE = "live"  # the role of the group of commands that are sent to a run
 DEBUG = "sigma.debug"  # among the meta data of click's context
 COMMANDS = {
     name: Component("verb", name, f"sigma_run.launcher.{path}", summary, "sigma-kernel")
@@ -90,11 +91,11 @@ class Launcher(click.Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the kernel's commands in the order of the table, then those that plugins declare."""
-        return [*COMMANDS, *_list_commands()]
+        return [*COMMANDS, *_list_commands(), *_list_live()]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Import and return a command; raises SigmaPluginError if the import fails."""
-        command = load(_record(name))
+        command = _load_live(context, name) if _is_live(name) else load(_record(name))
         if not isinstance(command, click.Command):
             raise TypeError(f"command {name!r} is {command!r}, which is not a click command")
         return _accept_anywhere(command)
@@ -102,7 +103,11 @@ class Launcher(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, importing none of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([*((name, c.summary) for name, c in COMMANDS.items()), *_list_commands().items()])
+            own = {name: component.summary for name, component in COMMANDS.items()}
+            formatter.write_dl([*(own | _list_commands()).items()])
+        if live := _list_live():
+            with formatter.section("Commands for a run that trains"):
+                formatter.write_dl([*live.items()])
 
 
 def _accept_anywhere(command: click.Command) -> click.Command:
@@ -129,9 +134,36 @@ def _record(name: str) -> Component:
     distribution, _, short = name.rpartition(":")
     if owners := [owner for n, owner, _about in commands() if n == short and normal(distribution) in ("", owner)]:
         return catalogue(*owners).resolve("verb", f"{owners[0]}:{short}" if len(owners) == 1 else name, "command")
-    if (hint := suggest_name(name, COMMANDS)) and name not in {c.name for c in catalogue().components("verb")}:
+    hint = suggest_name(name, [*COMMANDS, *rooms.names("command")])
+    if hint and name not in {c.name for c in catalogue().components("verb")}:
         raise click.UsageError(f"There is no command {name!r}.{hint}")
     return catalogue().resolve("verb", name, "command")
+
+
+def _list_live() -> dict[str, str]:
+    """Return the live commands of the project's rooms that are installed, with their summaries."""
+    present = list_installed().difference(list_disabled())
+    live = [(owner, name) for owner, kinds in rooms.offers().items() for name in kinds.get("command", "").split()]
+    sends = rooms.default("verb", LIVE)[0] in present
+    return {name: rooms.summary(owner, name) for owner, name in live if sends and owner in present and _is_live(name)}
+
+
+def _is_live(name: str) -> bool:
+    """Return whether a name means a live command: no verb has it."""
+    distribution, _, short = name.rpartition(":")
+    if name in COMMANDS or any(n == short and normal(distribution) in ("", owner) for n, owner, _ in commands()):
+        return False
+    if not distribution and name in rooms.names("command"):
+        return True
+    return catalogue().offers("command", name) and not catalogue().offers("verb", name)
+
+
+def _load_live(context: click.Context, name: str) -> click.Command | None:
+    """Return the verb of a live command."""
+    group = load(catalogue(rooms.default("verb", LIVE)[0]).resolve("verb", f"default:{LIVE}", "command"))
+    if not isinstance(group, click.Group):
+        raise TypeError(f"command {name!r}: {group!r} is not a click group")
+    return group.get_command(context, name)
 
 
 MORE = "Plugins may offer more: `sigma components command` lists all."
