@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("sigma_plot", reason="the figures have the colours of this room's charts")
 
-from extensions import cells, components, functions, gallery, generated, links
+from extensions import cells, commands, components, functions, gallery, generated, links
 from figures import FOLDER, benchmarks, diagrams, drawing, first
 from sigma_kernel import catalogue
 from sigma_kernel.graph import OPS, Op
@@ -43,6 +43,18 @@ def test_every_component_of_the_rooms_has_a_section():
     shown = set(re.findall(r"^### `(.*)`$", pages, re.MULTILINE))
     assert shown == {one.name for kind in kinds for one in components.offered(kind)}
     assert "- `patience` (a whole number, default `5`): Firings without an improvement" in pages
+
+
+@pytest.mark.rooms
+def test_every_live_command_is_in_the_table_with_its_fields():
+    table = commands.text()
+    assert table in generated.expanded((DOCS / "steering.md").read_text())
+    shown = re.findall(r"^\| `(?:send\(\")?(\w+)", table, re.MULTILINE)
+    assert shown == [one.name for one in components.offered("command")]
+    assert '| `rewind(to, scale="iteration")` | Go back to the newest state at or before a moment' in table
+    assert '| `send("save")` |' in table  # without the fields that only hooks choose
+    assert '| `relabel(rows, label, split="training")` | Give rows' in table
+    assert re.findall(r"^\| `(?:set|stop)\(.*\| (yes|no) \|$", table, re.MULTILINE) == ["yes", "no"]
 
 
 @pytest.mark.rooms

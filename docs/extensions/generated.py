@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from extensions import components, functions, gallery
+from extensions import commands, components, functions, gallery
 
 BLOCK = re.compile(r"^```\{generated\} (\w++) *+(.*+)\n```$", re.MULTILINE)
 TEXTS: dict[str, Callable[[str], str]] = {
+    "commands": commands.text,
     "components": components.text,
     "functions": functions.text,
     "gallery": gallery.text,

@@ -26,6 +26,8 @@ def _to_plain(value: Any) -> Any:
 class Set(PatternCommand):
     """Set the values that an address or a pattern matches.
 
+    These are rates, parameters, whether they are frozen, intervals of hooks, the batch size, the number of epochs.
+
     Args:
         value: The value.
     """
