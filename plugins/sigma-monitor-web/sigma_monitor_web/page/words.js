@@ -254,6 +254,10 @@ export const WORDS = {
   "slot.backend": ["Backend", "Backend"],
 
   // the journal
+  "command": ["Command", "Befehl"],
+  "command.any": ["Give any command", "Einen Befehl geben"],
+  "command.which": ["Which", "Welcher"],
+  "command.send": ["Send", "Senden"],
   "journal.commands": ["Commands", "Befehle"],
   "journal.note": ["living it again gives the same bits:", "noch einmal gelebt, dieselben Bits:"],
   "journal.show": ["Show", "Zeigen"],

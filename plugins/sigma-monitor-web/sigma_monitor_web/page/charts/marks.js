@@ -47,7 +47,7 @@ export function subject({ row, to }) {
     return `${row.split ?? "training"} ${rows.slice(0, 3).join(", ")}${rows.length > 3 ? ` ${t("and.more", { n: rows.length - 3 })}` : ""}`;
   }
   if (row.command === "step") return `${count(row.count ?? 1)} ${row.scale ?? "iteration"}`;
-  return row.name ?? row.slot ?? row.cause ?? "";
+  return row.name ?? row.slot ?? row.pattern ?? row.cause ?? "";
 }
 
 function flagText(told) {

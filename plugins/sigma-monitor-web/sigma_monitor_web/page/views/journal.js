@@ -1,6 +1,8 @@
 // The journal: every command with who gave it, when, and what became of it.
 import { html, useState } from "../lib.js";
+import { Command } from "../widgets/command.js";
 import { Icon } from "../widgets/icon.js";
+import { Menu } from "../widgets/menu.js";
 import { actions } from "../playback.js";
 import { moment } from "../steer.js";
 import { change, place, subject, told } from "../charts/marks.js";
@@ -52,7 +54,8 @@ export function Journal() {
   const all = rows(state), known = edits(state), seen = all.filter((row) => FILTERS[filter](row, known)), last = newest(all, known);
   const fate = state.fates.undo;
   return html`<section class="card" aria-labelledby="h-list"><div class="card-head"><h2 id="h-list">${t("journal.commands")}</h2><span class="note">${t("journal.note")} <code>sigma replay --check</code></span>
-      <div class="seg push" role="group" aria-label=${t("journal.show")}>${Object.keys(FILTERS).map((one) => html`<button key=${one} type="button" aria-pressed=${String(one === filter)} onClick=${() => show(one)}>${t(`journal.${one}`)}</button>`)}</div></div>
+      <div class="seg push" role="group" aria-label=${t("journal.show")}>${Object.keys(FILTERS).map((one) => html`<button key=${one} type="button" aria-pressed=${String(one === filter)} onClick=${() => show(one)}>${t(`journal.${one}`)}</button>`)}</div>
+      ${maySteer(state) ? html`<${Menu} label=${t("command.any")} text=${t("command")} icon="down">${(close) => html`<${Command} close=${close} />`}<//>` : null}</div>
     ${fate?.state === "refused" ? html`<p class="fate refused alone"><${Icon} name="no" /><span>${fate.why}</span></p>` : null}
     ${seen.length ? html`<div class="table-wrap" tabindex="0" role="group" aria-label=${t("journal.commands")}><table class="list journal"><thead><tr>${["when", "iteration", "branch", "who", "command", "what", "change", "result"].map((name) => html`<th key=${name} scope="col" class=${name === "iteration" ? "r" : ""}>${t(`journal.head.${name}`)}</th>`)}
       <td><span class="sr">${t("actions")}</span></td></tr></thead><tbody>${seen.slice(0, SHOWN).map((row) => html`<${Row} key=${row.key} row=${row} undoes=${row === last} steers=${maySteer(state)} />`)}</tbody></table></div>
