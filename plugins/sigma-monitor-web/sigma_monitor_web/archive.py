@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +70,18 @@ class Archive(EndedRun):
         return str(self._read_summary().get("why", ""))
 
     # -- what the run holds --------------------------------------------------------------------------------------------
+    @cached_property
+    def stored(self) -> StoredRun:
+        """Return the run in its store; raise SigmaCheckpointError if there was none when it was asked for first."""
+        return STORE.open(self.folder, say, lambda run: None)
+
     def _read(self, name: str, parse: Callable[[StoredRun], Any]) -> Any:
         """Return what is stored under a name, parsed once for each of its versions; None if there is nothing."""
-        stored = STORE.open(self.folder, say, lambda run: None)
-        version, (held_version, content) = stored.version(name), self._held.get(name, (None, None))
+        version, (held_version, content) = self.stored.version(name), self._held.get(name, (None, None))
         if held_version == version:
             return content
         with self._gate, self.guard():
-            content = None if version is None else parse(stored)
+            content = None if version is None else parse(self.stored)
             self._held[name] = version, content
         return content
 
@@ -94,7 +98,7 @@ class Archive(EndedRun):
 
     def read_checkpoints(self, trainer: str) -> list[int]:
         """Return the iterations of a trainer's checkpoints, in order; raise SigmaCheckpointError for links."""
-        return STORE.open(self.folder, say, lambda run: None).checkpoints(trainer).numbers()
+        return self.stored.checkpoints(trainer).numbers()
 
     def read_curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""

@@ -176,6 +176,15 @@ def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_pa
     assert Archive(copy).entries() == []
 
 
+def test_a_folder_that_is_moved_away_while_it_is_shown_leaves_an_empty_view(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    view = Archive(copy)
+    assert view.journal() != []
+    copy.rename(tmp_path / "moved")
+    assert (view.entries(), view.journal(), view.trainer("trainer").states()) == ([], [], [])
+    assert view.status() == "interrupted"
+
+
 @pytest.mark.parametrize("name", ["journal.jsonl", "metrics.jsonl", "config.toml"])
 def test_a_pipe_in_a_run_folder_is_not_waited_for(finished: Path, tmp_path: Path, name: str) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
