@@ -94,7 +94,7 @@ class Course:
         self.fail(error)
         for other in (other for other in self.claimed if other.status == "running"):
             other.post_pause()
-        self.log(f"{trainer.name}: failed: {error_text(error)} It waits: rewind, set, go on; or stop it.")
+        self.log(f"{trainer.name}: failed: {error_text(error)} It is paused: rewind, set values and continue, or stop.")
         while failed.is_waiting and self.attended():
             failed.answer()
         self.failure = self.failure if failed.status == "failed" or self.failure is not error else None

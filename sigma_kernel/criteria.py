@@ -267,7 +267,7 @@ class Named(Criterion):
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
         """Refuse: it is not made yet."""
-        raise SigmaConfigError(f"{self}: has to be made of its plugin first. Use `bound(catalogue().load)`.")
+        raise SigmaConfigError(f"{self}: is not bound to its plugin. Call `bound(catalogue().load)` first.")
 
     def addresses(self) -> tuple[str, ...]:
         """Return the settings that may be addresses."""
@@ -278,7 +278,7 @@ class Named(Criterion):
         given, more = [x for key, x in self.settings if not key], {key: x for key, x in self.settings if key}
         cls = load(OWN, str(given.pop(0))) if self.name == OWN and given else load("criterion", self.name)
         if not (isinstance(cls, type) and issubclass(cls, Criterion)):
-            raise SigmaConfigError(f"{self}: is no criterion (got {cls!r}). Make it a subclass of Criterion.")
+            raise SigmaConfigError(f"{self}: is not a criterion (got {cls!r}). Make it a subclass of Criterion.")
         refuse_unknown(self.name, more, [f.alias for f in fields(cls)])
         try:
             return cls(*given, **more)
@@ -399,7 +399,7 @@ class Subject:
         if isinstance(number, str | Subject) and verb not in OWN_PACE:
             other = when(number) if isinstance(number, str) else number
             if other.quantifier or not re.fullmatch(_OTHER, other.address):
-                raise SigmaConfigError(f"{other.address!r}: is no value to compare with. Give a number or an address.")
+                raise SigmaConfigError(f"{other.address!r}: is not comparable. Give a number or an address.")
             return Question(self.address, verb, other.address, self.quantifier)
         if not is_finite(number):
             raise SigmaConfigError(f"{self.address} {verb}: needs a finite number (got {number!r}).")

@@ -49,7 +49,7 @@ def unpack(value: Any) -> Any:
         return value
     if value.keys() == {"array", "dtype", "shape"}:
         if not re.fullmatch(r"[<>|][biuf][0-9]{1,2}", str(value["dtype"])):
-            raise ValueError(f"there is no array of {value['dtype']!r:.20}")
+            raise ValueError(f"no array has dtype {value['dtype']!r:.20}")
         array = np.frombuffer(bytes.fromhex(value["array"]), value["dtype"]).reshape(value["shape"]).copy()
         return array if array.ndim else array.item()
     return {name: unpack(inner) for name, inner in value.items()}

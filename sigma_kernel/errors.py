@@ -125,8 +125,8 @@ def error_text(error: BaseException) -> str:
 
 def scarce(error: MemoryError) -> str:
     """Return what to tell of an allocation that failed; NumPy's errors say how much was wanted."""
-    much = str(error).rstrip(".") or "an array could not be made"
-    return f"there is too little memory: {much}. Choose a smaller batch_size, shorter sequences, or fewer units."
+    much = str(error).rstrip(".") or "an array could not be allocated"
+    return f"out of memory: {much}. Choose a smaller batch_size, shorter sequences, or fewer units."
 
 
 # -- whose error it is -------------------------------------------------------------------------------------------------

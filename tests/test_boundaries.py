@@ -322,7 +322,7 @@ def test_an_expected_error_passes_unchanged() -> None:
 )
 def test_too_little_memory_is_no_mistake_of_a_component(told: str, much: str) -> None:
     remedy = r"Choose a smaller batch_size, shorter sequences, or fewer units\.$"
-    said = rf"^backend \(tests.test_boundaries.Gate\): there is too little memory: {much}.*\. {remedy}"
+    said = rf"^backend \(tests.test_boundaries.Gate\): out of memory: {much}.*\. {remedy}"
     with pytest.raises(SigmaMemoryError, match=said), introduce_errors("backend", Gate()):
         raise MemoryError(told)
 

@@ -486,10 +486,10 @@ def test_any_text_is_a_criterion_or_is_refused_with_a_message(text: str) -> None
         (lambda: when("x").increases(True), "needs a finite number"),
         (
             lambda: when("x").reaches("and"),
-            "'and': is no value to compare with. Give a number or an address.",
+            "'and': is not comparable. Give a number or an address.",
         ),
-        (lambda: when("x").reaches("1e5"), "'1e5': is no value to compare with"),
-        (lambda: when("x").reaches(when("*.y", "any")), "'*.y': is no value to compare with"),
+        (lambda: when("x").reaches("1e5"), "'1e5': is not comparable"),
+        (lambda: when("x").reaches(when("*.y", "any")), "'*.y': is not comparable"),
         (lambda: when("x").increases("y"), "needs a finite number (got 'y')"),  # type: ignore[arg-type]
         (lambda: when("x").reaches(None), "needs a finite number (got None)"),
         (lambda: when("x").above(1).for_(0, "epoch"), "above 0"),

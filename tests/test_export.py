@@ -115,7 +115,7 @@ def test_a_network_is_exported_for_the_type_that_its_preprocessors_return(tmp_pa
 
 
 def test_an_exporter_that_reads_no_files_says_so() -> None:
-    with pytest.raises(SigmaDataError, match=r"^a\.x: .*Half writes such files, and reads none\. Choose another"):
+    with pytest.raises(SigmaDataError, match=r"^a\.x: .*Half only writes such files\. Choose another"):
         Half().arrays(Path("a.x"))
 
 

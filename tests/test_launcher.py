@@ -255,7 +255,7 @@ def test_debug_may_be_anywhere_on_the_command_line(capsys):
 def test_memory_that_is_not_there_is_told_with_a_remedy(failing, capsys):
     failing(MemoryError("Unable to allocate 1 TiB"))
     assert main(["recipes"]) == 1
-    told = "there is too little memory: Unable to allocate 1 TiB. Choose a smaller batch_size, shorter sequences, or"
+    told = "out of memory: Unable to allocate 1 TiB. Choose a smaller batch_size, shorter sequences, or"
     assert capsys.readouterr() == ("", f"{told} fewer units.\n")
 
 

@@ -130,7 +130,7 @@ def test_classify_returns_the_first_of_equal_classes_and_keeps_the_order() -> No
 
 def test_classify_returns_indices_without_names_and_refuses_numbers() -> None:
     assert set(trained((X, CODES)).classify(X).tolist()) <= {0, 1, 2}
-    with pytest.raises(SigmaNetworkError, match=r"1-output: its cost does not choose among classes\. Use predict\(\)"):
+    with pytest.raises(SigmaNetworkError, match=r"1-output: its cost does not predict classes\. Use predict\(\)"):
         trained((X, X), 3, SquaredDifference()).classify(X)
     with pytest.raises(SigmaNetworkError, match="1-output: predictions are not finite"), np.errstate(all="ignore"):
         trained((X, WORDS)).classify(np.full((1, 3), 3e38))

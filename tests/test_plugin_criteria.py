@@ -163,8 +163,8 @@ def test_a_criterion_without_plugins_is_bound_to_itself() -> None:
 
 def test_what_is_no_criterion_or_not_made_yet_is_refused() -> None:
     with pytest.raises(
-        SigmaConfigError, match=r"above\(x\): is no criterion \(got <class 'int'>\)\. Make it a subclass"
+        SigmaConfigError, match=r"above\(x\): is not a criterion \(got <class 'int'>\)\. Make it a subclass"
     ):
         Criterion.parse("above(x)").bound(lambda kind, name: int)
-    with pytest.raises(SigmaConfigError, match=r"above\(x\): has to be made of its plugin first"):
+    with pytest.raises(SigmaConfigError, match=r"above\(x\): is not bound to its plugin"):
         Criterion.parse("above(x)").ask({"x": 1}.get, {}, Moment())

@@ -495,5 +495,5 @@ def test_a_plain_value_cannot_be_put_below_a_trainer():
     registry = Registry()
     trainer = registry.branch("first", "trainer")
     for put in (lambda: registry.put("first.note", 1), lambda: trainer.put("note", 1)):
-        with pytest.raises(SigmaAddressError, match=r"first.note: is the trainer's. Add a `switch` hook"):
+        with pytest.raises(SigmaAddressError, match=r"first.note: belongs to the trainer. Add a `switch` hook"):
             put()

@@ -438,7 +438,7 @@ def test_saving_replaces_nothing_but_a_saved_network(tmp_path: Path) -> None:
     with environment(tmp_path) as made:
         trainer = made.trainer("trainer")
         for path in (folder, tmp_path / "file"):
-            with pytest.raises(SigmaStateError, match="is there already, and is not a saved network. Choose another"):
+            with pytest.raises(SigmaStateError, match="already exists and is not a saved network. Choose another"):
                 trainer.save(path)
         with pytest.raises(SigmaStateError, match="cannot be written"):
             trainer.save(tmp_path / "file" / "model")

@@ -96,9 +96,7 @@ class Exporter(Settled):
         Nothing but the file, and what it names in its directory, is read, and nothing in them is executed.  Raises
         SigmaDataError if that is impossible; the default does.
         """
-        raise SigmaDataError(
-            f"{path}: {component_name(self)} writes such files, and reads none. Choose another format."
-        )
+        raise SigmaDataError(f"{path}: {component_name(self)} only writes such files. Choose another format.")
 
 
 @frozen

@@ -257,9 +257,9 @@ class GradientOptimiser(Optimiser):
                 result = transform.apply(current.gradients, objective, f"transforms.{name}")
                 new = result if isinstance(result, Transformed) else Transformed(result)
                 alike = isinstance(new.gradients, Mapping) and new.gradients.keys() == current.gradients.keys()
-                expect(alike, "apply() must return a gradient for each one that it is given", result)
+                expect(alike, "apply() must return a gradient for each gradient it receives", result)
             if new.due.keys() & current.due.keys():
-                raise SigmaConfigError(f"transform {name!r}: another transform holds back updates already. Keep one.")
+                raise SigmaConfigError(f"transform {name!r}: another transform already delays updates. Keep one.")
             slots = {(address, f"transforms.{name}.{slot}"): node for (address, slot), node in new.slots.items()}
             current = Transformed(new.gradients, {**current.slots, **slots}, {**current.due, **new.due})
         return current

@@ -216,7 +216,7 @@ class Checkpoints(ABC):
             else:
                 return label, checkpoint
         remedy = "Use its own configuration, or train again"
-        raise SigmaCheckpointError(f"{self.place('')}: holds no checkpoint that is intact and fits. {remedy}.")
+        raise SigmaCheckpointError(f"{self.place('')}: has no intact checkpoint that fits. {remedy}.")
 
     @abstractmethod
     def write(self, label: str, checkpoint: Checkpoint) -> None:

@@ -131,7 +131,7 @@ def arguments(made: Any) -> tuple[list[Any], dict[str, Any]]:
     for i, p in enumerate(signature(type(made)).parameters.values()):
         name = fields[p.name].name if p.name in fields else p.name
         if not hasattr(made, name):
-            which = f"{type(made).__name__}: its setting {p.name!r} is no attribute"
+            which = f"{type(made).__name__}: its setting {p.name!r} is not an attribute"
             raise SigmaNetworkError(f"{which}. Decorate the class with attrs' `define(eq=False)`: fields are settings.")
         value = getattr(made, name)
         if p.kind is Argument.VAR_POSITIONAL:

@@ -117,5 +117,5 @@ def _infer_shapes(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
 def _stand_in(kind: str, chosen: Any) -> Callable[[Node], Node]:
     """Return what stands in for a component that a layer uses: activations do not change shapes."""
     if kind != "activation":
-        raise SigmaConfigError(f"{kind} {chosen!r}: is not known here. Prepare the trainer.")
+        raise SigmaConfigError(f"{kind} {chosen!r}: is unknown before preparation. Prepare the trainer.")
     return lambda x: x

@@ -250,7 +250,7 @@ class Context:
 
     def recall(self, name: str, shape: Sequence[int], dtype: str | None = None) -> Node:
         """Return what it returned as ``memory`` for the previous piece, zeros ``(batch, ...)`` for the first."""
-        assert self.continuation is not None, "only a piece of a sequence has others before it"
+        assert self.continuation is not None, "only a continued sequence has a previous piece"
         address = f"{self.run_name}.{name}"
         return self.continuation.before.setdefault(address, symbol(shape, dtype or self.precision, address))
 
@@ -460,7 +460,7 @@ class Trace:
         if self.given is None:
             return self._symbols.setdefault(address, symbol(shape, dtype or self.precision, address))
         if address not in self.given:
-            raise SigmaNetworkError(f"there is no value for {address}. Network.declare returns what is needed.")
+            raise SigmaNetworkError(f"no value for {address}. Network.declare returns the required ones.")
         return self.given[address]
 
     def _value(self, context: Context, result: Any) -> Node:

@@ -214,7 +214,7 @@ class Registry:
         declares: those are set at a boundary, recorded and saved.
         """
         if "trainer" in self.tags() | self.tags(_split_address(address)[0]):
-            raise SigmaAddressError(f"{self._full(address)}: is the trainer's. Add a `switch` hook for a number there.")
+            raise SigmaAddressError(f"{self._full(address)}: belongs to the trainer. Add a `switch` hook for a number.")
         wanted = kind or Kind(next((cls for cls in _ABSTRACT if type(value) is cls), object))
         held = {address: wanted.check(address, value)}
         self.bind(address, partial(held.__getitem__, address), partial(held.__setitem__, address), wanted)

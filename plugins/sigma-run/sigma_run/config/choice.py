@@ -52,7 +52,7 @@ def to_plain(value: Any, place: Callable[[Path], str] = str) -> Any:
         if attrs.has(type(thing)):
             values = {f.name: getattr(thing, f.name) for f in attrs.fields(type(thing)) if f.init}
             return _flat(thing, to_plain(values, place), place)
-        raise TypeError(f"{thing!r} has no place in a configuration")
+        raise TypeError(f"{thing!r} cannot be written in a configuration")
 
     return dump(value, write, place)
 
