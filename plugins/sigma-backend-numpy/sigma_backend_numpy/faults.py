@@ -12,10 +12,10 @@ from sigma_kernel.graph import ELEMENTWISE, FLOATS, OPS, Graph, Node, interpret,
 
 Results = Mapping[Node, np.ndarray]
 MADE = ("constant", "array", "pad", "full", "stretch")  # ops by which a graph states a number that is not finite
-LATER = "Limit what it is computed from with functions.clip, lower the learning rate, or clip the gradients."
+LATER = "Clip its operands with functions.clip, lower the learning rate, or clip the gradients."
 FIRST = (
     "No update was made yet: look for data or labels that the layer does not accept, for numbers that are too large "
-    "for the precision, and for initial values that are too large; functions.clip limits what it is computed from."
+    "for the precision, and for initial values that are too large; functions.clip limits its operands."
 )
 
 
@@ -38,7 +38,7 @@ class WrongNumber:
         at = f" at {list(self.index)}" if self.index else ""
         many = f"; {self.count:,} of its {self.size:,} numbers are wrong" if self.size > 1 else ""
         if self.op == "input":
-            return f"{where} is {self.value:g}{at} before the step{many}. Look at what was set, or rewind."
+            return f"{where} is {self.value:g}{at} before the step{many}. Check the latest changes, or rewind."
         loop = "" if self.step is None else f" in step {self.step} of the loop"
         remedy = FIRST if self.early else LATER
         return f"{where}: {self.op}({self.operands}) is {self.value:g}{at}{loop}{many}. {remedy}"

@@ -69,7 +69,7 @@ def test_the_layer_the_op_and_the_first_index_are_named(name):
         run(DebugBackend(), step(loss))
 
 
-UPDATED = "Limit what it is computed from with functions.clip, lower the learning rate, or clip the gradients."
+UPDATED = "Clip its operands with functions.clip, lower the learning rate, or clip the gradients."
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,9 @@ def test_the_step_of_a_loop_is_named(reverse, place):
 
 
 def test_a_weight_that_is_wrong_already_is_named():
-    text = r"iteration 7: weights is nan at \[1\] before the step; 1 of its 3 numbers are wrong\. Look at what was set"
+    text = (
+        r"iteration 7: weights is nan at \[1\] before the step; 1 of its 3 numbers are wrong\. Check the latest changes"
+    )
     with pytest.raises(SigmaTrainingError, match=text):
         run(DebugBackend(), step(lambda x, w: x * w), (1.0, np.nan, 1.0))
 

@@ -38,10 +38,10 @@ def initialisers(path: Path) -> dict[str, np.ndarray]:
     except OSError as error:
         raise SigmaDataError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
     except DecodeError:
-        raise SigmaDataError(f"{path}: is no ONNX model, or damaged. Export it again.") from None
+        raise SigmaDataError(f"{path}: is not an ONNX model, or damaged. Export it again.") from None
     tensors = model.graph.initializer
     if not tensors:
-        raise SigmaDataError(f"{path}: holds no initialisers, hence no parameters. Export a trained model.")
+        raise SigmaDataError(f"{path}: has no initialisers, so no parameters. Export a trained model.")
     arrays: dict[str, np.ndarray] = {}
     left: dict[Path, int] = {}  # bytes of files beside the model that are not read yet
     for tensor in tensors:
@@ -87,7 +87,7 @@ def _external(tensor: Any, path: Path, where: str, left: dict[Path, int]) -> byt
     file = _locate_external(entries.get("location", ""), path, where)
     sizes = {name: entries.get(name, "0") for name in ("offset", "length")}
     if not all(value.isascii() and value.isdigit() for value in sizes.values()):
-        raise SigmaDataError(f"{where}: {sizes} are no numbers of bytes. {DAMAGED}")
+        raise SigmaDataError(f"{where}: {sizes} are not byte counts. {DAMAGED}")
     offset, whole = int(sizes["offset"]), file.stat().st_size
     length = int(sizes["length"]) if "length" in entries else whole - offset
     if offset + length > whole or length < 0:
@@ -96,7 +96,7 @@ def _external(tensor: Any, path: Path, where: str, left: dict[Path, int]) -> byt
         )
     left[file] = left.get(file, whole) - length
     if left[file] < 0:
-        raise SigmaDataError(f"{where}: its bytes of {file.name} are those of other initialisers, too. {DAMAGED}")
+        raise SigmaDataError(f"{where}: its bytes of {file.name} overlap those of other initialisers. {DAMAGED}")
     with file.open("rb") as stream:
         stream.seek(offset)
         return stream.read(length)

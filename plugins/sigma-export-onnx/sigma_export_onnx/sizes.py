@@ -75,8 +75,8 @@ def _merge_traces(one: Graph, other: Graph) -> AnyRows:
             shape = _common(first.shape, second.shape)
         except _DifferentError:
             raise SigmaConfigError(
-                f"{first.origin or 'the network'}: its op {first.op!r} depends on how many rows are predicted "
-                "together, beyond the sides of arrays. Only what treats each row alone can be exported as ONNX."
+                f"{first.origin or 'the network'}: its op {first.op!r} depends on the batch size beyond the "
+                "sides of arrays. Only ops that treat each row alone can be exported as ONNX."
             ) from None
         inputs = tuple(any_nodes[x] for x in first.inputs)
         any_nodes[first] = AnyNode(first.op, inputs, attrs, shape, first.dtype, first.origin)

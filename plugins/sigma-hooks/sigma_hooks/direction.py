@@ -25,4 +25,4 @@ def say_if_unknown(context: HookContext, better: str, address: str) -> None:
     """Log once that lower values are taken to be better, if there is no metric, and the setting does not say."""
     if better == "automatic" and not context.memory.get("told") and not context.direction(address):
         context.memory["told"] = True
-        context.log(f'{address}: lower is taken to be better. Set better = "higher" or better = "lower".')
+        context.log(f'{address}: lower is assumed to be better. Set better = "higher" or better = "lower".')

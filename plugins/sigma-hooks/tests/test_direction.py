@@ -145,7 +145,7 @@ def test_the_rate_stays_while_the_accuracy_rises() -> None:
 
 @pytest.mark.parametrize("kind", [EarlyStop, ReduceOnPlateau, SaveCheckpoint])
 def test_a_value_of_an_unknown_name_is_logged_once_unless_the_direction_is_set(kind: Any) -> None:
-    told = 'mine: lower is taken to be better. Set better = "higher" or better = "lower".'
+    told = 'mine: lower is assumed to be better. Set better = "higher" or better = "lower".'
     assert [text for text in _fed(kind(value="mine"), [3, 2, 1]).logged if "lower is" in text] == [told]
     assert not _fed(kind(value="mine", better="lower"), [3, 2, 1]).logged
     assert not _fed(kind(value="validation.loss"), [3, 2, 1]).logged

@@ -26,7 +26,7 @@ def check_sizes(path: Path) -> None:
         for member in archive.infolist():
             where = f"{path}: {member.filename!r}"
             if not member.filename.endswith(".npy"):
-                raise SigmaDataError(f"{where} is no array. Write arrays of numbers with numpy.savez.")
+                raise SigmaDataError(f"{where} is not an array. Write arrays of numbers with numpy.savez.")
             if member.file_size > MOST * min(member.compress_size, whole):
                 raise SigmaDataError(f"{where} declares {member.file_size} bytes, more than there are. {DAMAGED}")
             with archive.open(member) as stream:

@@ -102,7 +102,7 @@ def test_other_files_are_refused_by_their_names_and_contents(tmp_path):
         values(FromFile(tmp_path / "x.pt"))
     with zipfile.ZipFile(tmp_path / "torch.npz", "w") as archive:  # what torch.save writes
         archive.writestr("archive/data.pkl", pickle.dumps(Harmful()))
-    with pytest.raises(SigmaDataError, match=r"torch\.npz: 'archive/data\.pkl' is no array\. Write arrays of numbers"):
+    with pytest.raises(SigmaDataError, match=r"torch\.npz: 'archive/data\.pkl' is not an array\. Write arrays"):
         values(FromFile(tmp_path / "torch.npz"))
     with (tmp_path / "one.npz").open("wb") as file:
         np.save(file, WEIGHTS)

@@ -59,7 +59,7 @@ class Embedding(Layer):
     @padding.validator
     def _(self, _: Any, value: int | None) -> None:
         if value is not None and value >= self.vocabulary:
-            raise SigmaNetworkError(f"Embedding.padding: {value} is no index below {self.vocabulary}, the vocabulary.")
+            raise SigmaNetworkError(f"Embedding.padding: {value} is not an index below {self.vocabulary} (vocabulary).")
 
     def parameters(self, x: Spec) -> dict[str, Parameter]:
         """Return the vectors; raises SigmaNetworkError unless its input are indices."""

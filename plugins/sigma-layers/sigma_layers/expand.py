@@ -33,7 +33,6 @@ class Expand(Layer):
         rank = len(x.shape)
         if self.axis == 0 or not -rank <= self.axis <= rank:
             raise SigmaNetworkError(
-                f"expand({x.shape[1:]}): axis {self.axis} is no place for a new axis. Use 1 to {rank}, or -1 for the "
-                "last."
+                f"expand({x.shape[1:]}): axis {self.axis} cannot be the new axis. Use 1 to {rank}, or -1 for the last."
             )
         return f.expand(x, self.axis)

@@ -43,6 +43,6 @@ def require_several(where: str, shape: Sequence[int], values: int, what: str) ->
     """Raise SigmaNetworkError unless several values are normalised together: a single one becomes 0."""
     if values < 2:
         raise SigmaNetworkError(
-            f"{where}({tuple(shape)}): {what} has a single value, which would become 0 whatever it is. "
+            f"{where}({tuple(shape)}): {what} has a single value, which always normalises to 0. "
             "Normalise more of them together, or use batch_norm."
         )

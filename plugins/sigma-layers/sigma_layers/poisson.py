@@ -37,5 +37,6 @@ class Poisson(CostLayer):
         if (wrong := ~(targets >= 0)).any():
             place = first_bad(wrong)
             raise SigmaDataError(
-                f"data: section {self.targets!r}, row {place[0]}: {targets[place]} is no count. Counts are at least 0."
+                f"data: section {self.targets!r}, row {place[0]}: {targets[place]} is not a count. "
+                "Counts are at least 0."
             )

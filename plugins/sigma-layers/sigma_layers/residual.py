@@ -36,7 +36,7 @@ class Residual(Layer):
         way = x if self.projection is None else context.run("projection", self.projection, x)
         if way.shape != value.shape:
             raise SigmaNetworkError(
-                f"residual({x.shape[1:]}): {way.shape[1:]} and {value.shape[1:]}, what the chain returns, cannot be "
+                f"residual({x.shape[1:]}): {way.shape[1:]} and {value.shape[1:]}, the chain's output, cannot be "
                 "added. Let its last layer keep the shape, or give projection=, such as a dense layer."
             )
         return way + value

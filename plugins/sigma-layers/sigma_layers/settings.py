@@ -40,7 +40,7 @@ def check_separate_sides(owner: Any, attribute: Attribute[Any], value: Any) -> N
     """Raise SigmaNetworkError for a shape that is given as one tuple, instead of its sides one by one."""
     if value and isinstance(value[0], tuple | list):
         name, sides = type(owner).__name__, ", ".join(map(str, value[0]))
-        raise SigmaNetworkError(f"{name}: a shape is given side by side (got {value[0]!r}). Write {name}({sides}).")
+        raise SigmaNetworkError(f"{name}: pass sides as separate arguments (got {value[0]!r}). Write {name}({sides}).")
 
 
 def check_takes(function: Callable[..., Any], *given: str) -> None:
@@ -50,7 +50,7 @@ def check_takes(function: Callable[..., Any], *given: str) -> None:
     except TypeError as error:
         weighted = ", as the data has sample weights: take them, or leave their section out" if len(given) > 2 else ""
         raise SigmaNetworkError(
-            f"its function is given {len(given)} arguments{weighted} ({error}). "
+            f"its function receives {len(given)} arguments{weighted} ({error}). "
             f"Write it as a function of ({', '.join(given)})."
         ) from None
 

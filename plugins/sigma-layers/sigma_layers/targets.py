@@ -39,7 +39,7 @@ def warn_of_a_second(op: str, address: str, output: Node) -> None:
         output = output.inputs[0]
     if output.op == op:
         warnings.warn(
-            f"{address}: what leads to it ends in a {op}, and this cost applies another one, which slows training. "
+            f"{address}: its input ends in a {op}, and this cost applies another one, which slows training. "
             f"Leave out the {op}; predictions are probabilities without it as well.",
             stacklevel=3,
         )

@@ -42,13 +42,13 @@ def declared(chain: Architecture, targets: Spec) -> None:
     ],
 )
 def test_a_softmax_in_front_of_a_softmax_cross_entropy_is_warned_of(end: Architecture) -> None:
-    with pytest.warns(UserWarning, match="-softmax_cross_entropy: what leads to it ends in a softmax, .* Leave out"):
+    with pytest.warns(UserWarning, match="-softmax_cross_entropy: its input ends in a softmax, .* Leave out"):
         declared(Input(4) + end + SoftmaxCrossEntropy(), CLASSES)
 
 
 @pytest.mark.parametrize("end", [Dense(3, "sigmoid"), Dense(3) + Activation("sigmoid") + Flatten()])
 def test_a_sigmoid_in_front_of_a_binary_cross_entropy_is_warned_of(end: Architecture) -> None:
-    with pytest.warns(UserWarning, match="-binary_cross_entropy: what leads to it ends in a sigmoid"):
+    with pytest.warns(UserWarning, match="-binary_cross_entropy: its input ends in a sigmoid"):
         declared(Input(4) + end + BinaryCrossEntropy(), ANSWERS)
 
 

@@ -269,7 +269,7 @@ def test_a_custom_cost_is_minimised_like_a_built_in_one():
 
 def test_a_function_of_one_argument_is_refused_with_the_two_that_it_is_given():
     with pytest.raises(
-        SigmaNetworkError, match=r"is given 2 arguments .*Write it as a function of \(output, targets\)"
+        SigmaNetworkError, match=r"receives 2 arguments .*Write it as a function of \(output, targets\)"
     ):
         cost(FunctionCost(lambda y: f.mean(y)), SCORES, SCORES)
 

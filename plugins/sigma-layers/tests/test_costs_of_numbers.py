@@ -123,7 +123,7 @@ def test_targets_that_are_no_distributions_or_no_counts_are_refused_with_their_r
     with pytest.raises(SigmaDataError, match="row 1: .* are not probabilities, which are at least 0 and add up to 1"):
         KullbackLeibler().check(np.array([[0.5, 0.5, 0.0], [0.5, 0.6, 0.0]]), Spec((3,)))
     for wrong in (-1.0, np.nan):
-        with pytest.raises(SigmaDataError, match=r"row 1: .* is no count\. Counts are at least 0"):
+        with pytest.raises(SigmaDataError, match=r"row 1: .* is not a count\. Counts are at least 0"):
             Poisson().check(np.array([[0.0], [wrong]]), Spec((1,)))
 
 

@@ -167,7 +167,7 @@ def test_of_several_embeddings_the_smallest_vocabulary_counts() -> None:
         (lambda: Embedding(0, 3), "Embedding.vocabulary: must be a whole number of at least 1"),
         (lambda: Embedding(3, 0), "Embedding.units: must be a whole number of at least 1"),
         (lambda: Embedding(3, 2, padding=-1), "Embedding.padding: must be a whole number of at least 0"),
-        (lambda: Embedding(3, 2, padding=3), "Embedding.padding: 3 is no index below 3, the vocabulary"),
+        (lambda: Embedding(3, 2, padding=3), r"Embedding.padding: 3 is not an index below 3 \(vocabulary\)"),
         (lambda: LearnedPositions(0), "LearnedPositions.length: must be a whole number of at least 1"),
         (lambda: SinusoidalPositions(0), "SinusoidalPositions.base: must be more than 0"),
     ],

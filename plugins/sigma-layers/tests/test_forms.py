@@ -52,7 +52,7 @@ def test_an_axis_is_added_where_it_is_asked_for(axis, shape):
 
 @pytest.mark.parametrize("axis", [0, 4, -4])
 def test_an_axis_that_cannot_be_added_is_refused(axis):
-    with pytest.raises(SigmaNetworkError, match=rf"expand\(\(2, 3\)\): axis {axis} is no place .* Use 1 to 3, or -1"):
+    with pytest.raises(SigmaNetworkError, match=rf"expand\(\(2, 3\)\): axis {axis} cannot be .* Use 1 to 3, or -1"):
         run(Expand(axis), np.zeros((5, 2, 3)))
 
 

@@ -55,7 +55,7 @@ def test_a_dimension_must_be_positive(side):
 @pytest.mark.parametrize(("make", "layer"), [(Input, "Input"), (Reshape, "Reshape")])
 def test_a_shape_as_a_tuple_or_by_name_is_answered_with_what_to_write(make, layer):
     with pytest.raises(
-        SigmaNetworkError, match=rf"^{layer}: a shape is given side by side .* Write {layer}\(2, 3\)\.$"
+        SigmaNetworkError, match=rf"^{layer}: pass sides as separate arguments .* Write {layer}\(2, 3\)\.$"
     ):
         make((2, 3))
     with pytest.raises(SigmaConfigError, match=rf"^{layer}: has no setting 'shape'\. Give it by position"):

@@ -255,7 +255,7 @@ def test_a_wrong_setting_is_refused(make: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        (Residual(Dense(8)), r"1-residual: residual\(\(4,\)\): \(4,\) and \(8,\), what the chain returns.*projection="),
+        (Residual(Dense(8)), r"1-residual: residual\(\(4,\)\): \(4,\) and \(8,\), the chain's output.*projection="),
         (
             Subnetwork(Dense(3) + SquaredDifference()),
             "1-subnetwork: 1-squared_difference: a layer cannot own input or cost",

@@ -244,7 +244,7 @@ def test_norms_without_a_scale_have_no_parameters():
         ((), RMSNorm(), r"rms_norm\(\(\)\): there are no 1 trailing axes"),
         ((3, 5), GroupNorm(2), r"group_norm\(\(3, 5\)\): its channels, .* cannot be divided into 2 groups. Use a num"),
         ((), GroupNorm(1), r"group_norm\(\(\)\): its channels"),
-        ((4,), GroupNorm(4), r"group_norm\(\(4,\)\): a group has a single value, which would become 0"),
+        ((4,), GroupNorm(4), r"group_norm\(\(4,\)\): a group has a single value, which always normalises to 0"),
         ((4,), InstanceNorm(), r"instance_norm\(\(4,\)\): a sample must have channels and sides. Use layer_norm"),
         ((4, 1), InstanceNorm(), r"instance_norm\(\(4, 1\)\): a channel has a single value.* or use batch_norm"),
     ],

@@ -116,7 +116,7 @@ class WrittenFolder:
             self._known = self._known or [os.fstat(handle)]
             if any(os.path.samestat(os.fstat(handle), stat) for stat in self._known):
                 return handle
-        remedy = "Put that back, or move this away: then it is made again"
+        remedy = "Put that back, or move this away to recreate it"
         raise SigmaStateError(f"{self.path}: a link or another folder is in place of the run's. {remedy}.")
 
 

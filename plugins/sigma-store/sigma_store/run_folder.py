@@ -248,7 +248,7 @@ def replace_network(path: Path, fill: Callable[[StoredRun], None]) -> Path:
     """
     folder = path.absolute()
     if folder.exists() and not (folder.is_dir() and {entry.name for entry in folder.iterdir()} <= {*NETWORK}):
-        raise SigmaStateError(f"{path}: is there already, and is not a saved network. Choose another path.")
+        raise SigmaStateError(f"{path}: already exists and is not a saved network. Choose another path.")
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     try:

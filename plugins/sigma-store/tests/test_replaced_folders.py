@@ -28,7 +28,7 @@ from sigma_testing.steering import decisive, steered_environment
 from sigma_training.commands.save import Save
 
 RATE = "trainer.optimiser.learning_rate"
-REPLACED = "a link or another folder is in place of the run's. Put that back, or move this away: then it is made again."
+REPLACED = "a link or another folder is in place of the run's. Put that back, or move this away to recreate it."
 
 
 def on(sigma: Environment) -> Path:

@@ -148,7 +148,7 @@ def test_loops_are_those_of_the_reference() -> None:
     ],
 )
 def test_what_depends_on_the_number_of_rows_is_refused(function: Callable[[Node], Node], op: str) -> None:
-    with pytest.raises(SigmaConfigError, match=rf"its op '{op}.*' depends on how many rows are predicted together"):
+    with pytest.raises(SigmaConfigError, match=rf"its op '{op}.*' depends on the batch size"):
         Onnx().model(network(function, X))
 
 

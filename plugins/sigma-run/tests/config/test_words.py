@@ -76,7 +76,7 @@ def test_a_softmax_too_many_is_a_line_of_check_and_explain(
     architecture = "input(4) + dense(3, activation='softmax') + softmax_cross_entropy()"
     code, told = checked(tmp_path, architecture, capsys, command)
     assert code == 0
-    assert told.count("warning: 2-softmax_cross_entropy: what leads to it ends in a softmax") == 1
+    assert told.count("warning: 2-softmax_cross_entropy: its input ends in a softmax") == 1
 
 
 def test_of_many_mistakes_the_first_fifty_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
