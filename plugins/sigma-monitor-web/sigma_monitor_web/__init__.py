@@ -1,1 +1,1 @@
-"""A dashboard for Sigma: a run in the browser, to watch and to steer."""
+"""Watch and steer runs of Sigma in the browser."""

@@ -1,4 +1,4 @@
-"""The routes: the page, entering with a key, the socket, metrics, the layout and the panels of plugins."""
+"""The routes: page, login with a key, socket, metrics, layout, and the panels of plugins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Served(Protocol):
-    """What a server shows: one run, or a directory of them."""
+    """The source of a server: one run, or a directory of runs."""
 
     @property
     def name(self) -> str:
@@ -44,21 +44,21 @@ class Served(Protocol):
         """Return ``monitor``, inside a run, or ``ui``."""
 
     def talk(self, run: str, scopes: frozenset[str]) -> Talk:
-        """Return a new conversation about a run; raises a SigmaError if there is none of that name."""
+        """Return a new conversation about a run; raises a SigmaError if no run has that name."""
 
     def metrics(self) -> tuple[bytes, str]:
-        """Return what Prometheus reads, and its media type."""
+        """Return the Prometheus exposition and its media type."""
 
 
 @define(eq=False)
 class Application:
-    """The application of a server: what it serves, to whom, and its files.
+    """The ASGI application of a server: its source, keys and files.
 
     Args:
-        served: What it shows.
-        keys: Who may come in.
+        served: The source, a run or a directory.
+        keys: The accepted keys.
         files: The page, by relative paths.
-        layout: The tabs and panels, which the page may write.
+        layout: The tabs and panels; the page may write them.
         panels: The panels of plugins by name, each with its module.
     """
 
@@ -88,7 +88,7 @@ class Application:
     # -- sessions ------------------------------------------------------------------------------------------------------
     @property
     def cookie(self) -> str:
-        """Return the name of the cookie: each server has its own, as cookies do not know ports."""
+        """Return the name of the cookie: one per server, as cookies ignore ports."""
         return f"sigma-{sha256(self.keys.steer.encode()).hexdigest()[:16]}"
 
     def _scopes(self, connection: HTTPConnection) -> frozenset[str]:
@@ -143,7 +143,7 @@ class Application:
         return send_file(request, self.layout.shown) if self._scopes(request) else DENIED
 
     async def _lay(self, request: Request) -> Response:
-        """Write the layout to its file, for those who may steer."""
+        """Write the layout to its file, if the session may steer."""
         if not (scopes := self._scopes(request)):
             return DENIED
         if STEER not in scopes:
@@ -158,12 +158,12 @@ class Application:
             return JSONResponse({"error": str(error)}, 409)
 
     async def _metrics(self, request: Request) -> Response:
-        """Answer Prometheus, which has a key in place of a session."""
+        """Answer Prometheus, which sends a key in place of a session cookie."""
         scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or READ not in self.keys.scopes(key.strip()):
             return JSONResponse({"error": "send a key of the dashboard as bearer token."}, 401, BEARER)
         (body, type_), worked = await asyncio.to_thread(_measure_time, self.served.metrics)
-        await asyncio.sleep(self.lines.budget.spend(worked))  # which it shares with sockets
+        await asyncio.sleep(self.lines.budget.spend(worked))  # sockets share it
         return Response(body, media_type=type_, headers=PRIVATE)
 
     async def _socket(self, websocket: WebSocket) -> None:
@@ -183,13 +183,13 @@ PRIVATE = {"Cache-Control": "no-store"}
 
 
 def _measure_time(make: Callable[[], T]) -> tuple[T, float]:
-    """Return what a function makes, and the seconds that it worked."""
+    """Return the result of a function, and its seconds of work."""
     began = time.thread_time()
     return make(), time.thread_time() - began
 
 
 def send_file(request: Request, file: PageFile | None) -> Response:
-    """Return a file; nothing but its tag if the browser has it; 404 without one."""
+    """Return a file, 304 if the browser has it, or 404."""
     if file is None:
         return JSONResponse({"error": "there is no such file."}, 404)
     headers = {"ETag": file.tag, "Cache-Control": "no-cache"}

@@ -1,6 +1,6 @@
-"""The view of a run from its folder alone: finished, or written by a process that cannot be asked.
+"""View a run from its folder alone: it has finished, or its process does not answer.
 
-Nothing in a run folder is executed. What the files do not hold is empty: values are the last that were measured.
+Nothing in a run folder is executed. Fields missing from the files are empty; values are the last recorded ones.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
 @define(eq=False)
 class Archive(EndedRun):
-    """A run as its folder holds it; files that change are read again.
+    """A view of a run folder; changed files are read again.
 
     Args:
         folder: The run folder.
-        data: Where its data lie now, if not where they were.
-        guard: Entered around each reading of a file or of a network, such as a limit on its time.
+        data: The location of its data, if they were moved.
+        guard: A context manager around each reading of a file or network, such as a time limit.
     """
 
     data: Path | None = None
@@ -66,7 +66,7 @@ class Archive(EndedRun):
         return "interrupted" if said == "unfinished" else str(said)
 
     def why(self) -> str:
-        """Return why training failed, as its summary tells it; empty if it did not."""
+        """Return the reason of a failure from the summary; empty if training did not fail."""
         return str(self._read_summary().get("why", ""))
 
     # -- what the run holds --------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Archive(EndedRun):
                 return arrays[name]
         values = self._values()
         if address not in values:
-            raise SigmaAddressError(f"{address}: was not measured. Ask for one of: {', '.join(list(values)[:8])}.")
+            raise SigmaAddressError(f"{address}: has no recorded values. Choose one of: {', '.join(list(values)[:8])}.")
         return values[address]
 
     def entries(self, pattern: str = "**") -> list[AddressEntry]:
@@ -171,23 +171,23 @@ class Archive(EndedRun):
 
     def _load_network(self, trainer: str) -> Trained:
         if self.data is not None:
-            with suppress(SigmaConfigError):  # of a run whose data are in no file
+            with suppress(SigmaConfigError):  # the data of the run are in no file
                 return load(self.folder, trainer=trainer, data=self.data)
         return load(self.folder, trainer=trainer)
 
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
-        """Return the rows of the journal after a number, but digests."""
+        """Return the rows of the journal after a number, except digests."""
         return [(number, row) for number, row in self.read_rows() if number > after]
 
 
 @define(eq=False)
 class ArchivedTrainer:
-    """A trainer as a run folder holds it."""
+    """A view of a trainer in a run folder."""
 
     archive: Archive
     name: str
-    _splits: dict[str, int] | None = field(default=None, init=False)  # once the data were read
-    _data_gate: threading.RLock = field(factory=threading.RLock, init=False)  # data may take long
+    _splits: dict[str, int] | None = field(default=None, init=False)  # after reading the data
+    _data_gate: threading.RLock = field(factory=threading.RLock, init=False)  # reading data may take long
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
@@ -200,7 +200,7 @@ class ArchivedTrainer:
         return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in pieces]
 
     def branches(self) -> list[Branch]:
-        """Return the branches that the journal tells of."""
+        """Return the branches in the journal."""
         branches = [Branch(0)]
         for _, row in self.archive.read_rows():
             if (
@@ -224,7 +224,7 @@ class ArchivedTrainer:
                 placed.name,
                 placed.kind,
                 placed.sources,
-                getattr(placed.layer, "shape", None),  # of what it takes
+                getattr(placed.layer, "shape", None),  # of its input
                 {f"{self.name}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
                 {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
             )
@@ -251,7 +251,7 @@ class ArchivedTrainer:
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split; the data are read now.
 
-        Raises a SigmaError that says why they cannot be read.
+        Raises a SigmaError with the reason if they cannot be read.
         """
         with self._data_gate:
             if self._splits is None:
@@ -320,7 +320,7 @@ def _parsed_rows(stored: StoredRun) -> list[tuple[int, Mapping[str, Any]]]:
 
 
 def _epoch(curves: Iterable[Curve], iteration: int) -> int:
-    """Return the epoch of an iteration, as far as curves tell."""
+    """Return the epoch of an iteration, according to the curves."""
     epochs = (
         curve.epochs[np.searchsorted(curve.iterations, iteration, "right") - 1] for curve in curves if len(curve.values)
     )

@@ -1,4 +1,4 @@
-"""The view of a run of which nothing is known but its folder: it cannot be read, or there is none yet."""
+"""View a run folder that cannot be read, or holds nothing yet."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sigma_kernel.contracts import (
 )
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 
-OVER = "the run does not train now. Resume it first."
+OVER = "the run is not training. Resume it first."
 
 
 @define(eq=False)
 class EndedRun:
-    """A run that does not train, without a file that could be read."""
+    """A run that is not training and has no readable file."""
 
     folder: Path
     reason: str = ""  # why nothing can be read
@@ -40,7 +40,7 @@ class EndedRun:
         return self.folder.name
 
     def status(self) -> str:
-        """Return ``interrupted`` if something keeps the run from being read."""
+        """Return ``interrupted`` if the run cannot be read."""
         return "interrupted" if self.reason else "finished"
 
     def why(self) -> str:
@@ -48,11 +48,11 @@ class EndedRun:
         return self.reason
 
     def wait(self, seconds: float) -> bool:
-        """Sleep; nothing ends here."""
+        """Sleep; such a run has no end to wait for."""
         return threading.Event().wait(seconds)
 
     def log(self, text: str) -> None:
-        """Raise SigmaStateError: nothing is written to a run that has ended."""
+        """Raise SigmaStateError: an ended run is read-only."""
         raise self._ended_error()
 
     def _ended_error(self) -> SigmaStateError:
@@ -61,7 +61,7 @@ class EndedRun:
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Raise SigmaAddressError: there are no values."""
-        raise SigmaAddressError(f"{address}: was not measured. {self._ended_error()}")
+        raise SigmaAddressError(f"{address}: has no recorded values. {self._ended_error()}")
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
         """Return the last values at the addresses that match a pattern."""
@@ -77,22 +77,22 @@ class EndedRun:
 
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
-        """Return the name that a single trainer has."""
+        """Return the default name of a single trainer."""
         return ["trainer"]
 
     def trainer(self, name: str) -> TrainerView:
-        """Return the view of a trainer of which nothing is known."""
+        """Return the view of an unknown trainer."""
         return EndedTrainer(self._ended_error)
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
-        """Refuse a command: nothing trains."""
+        """Refuse a command: the run is not training."""
         self._tickets.append(ticket := Ticket(len(self._tickets) + 1, command, arguments))
         ticket.answer.set_exception(SigmaStateError(f"{command}: {OVER}"))
         return ticket
 
     def tickets(self, after: int = 0) -> list[Ticket]:
-        """Return what was refused."""
+        """Return the refused command."""
         return self._tickets[after:]
 
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
@@ -100,13 +100,13 @@ class EndedRun:
         return []
 
     def messages(self, after: int) -> list[tuple[int, str]]:
-        """Return no messages: they are not kept."""
+        """Return no messages: runs do not store them."""
         return []
 
 
 @frozen(eq=False)
 class EndedTrainer:
-    """A trainer of which nothing can be read."""
+    """A trainer without any readable values."""
 
     error: Callable[[], SigmaStateError]
 
@@ -131,7 +131,7 @@ class EndedTrainer:
         return []
 
     def splits(self) -> dict[str, int]:
-        """Raise SigmaStateError, as the rest does that needs the data or the network."""
+        """Raise SigmaStateError, like every method below that needs the data or the network."""
         raise self.error()
 
     def classes(self) -> list[Any]:

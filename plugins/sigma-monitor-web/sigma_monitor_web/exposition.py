@@ -1,4 +1,4 @@
-"""What Prometheus reads: the numbers of a run, as gauges by address."""
+"""Expose the numbers of a run to Prometheus, as gauges by address."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ NUMBERS = ("number", "whole", "flag")
 
 
 class Collector:
-    """Collect the present values of a view."""
+    """Collect the current values of a view."""
 
     def __init__(self, view: View) -> None:
         self.view = view
 
     def collect(self) -> Iterator[Metric]:
         """Yield the state of the run, and its numbers by address."""
-        state, now = GaugeMetricFamily("sigma_run_state", "1 for the present state.", labels=["run", "state"]), None
+        state, now = GaugeMetricFamily("sigma_run_state", "1 for the current state.", labels=["run", "state"]), None
         now = self.view.status()
         for name in STATES:
             state.add_metric([self.view.name, name], float(name == now))

@@ -1,4 +1,4 @@
-"""The files of the page, held in memory with their checksums."""
+"""Hold the files of the page in memory, with their checksums."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES = {
 
 @frozen
 class PageFile:
-    """A file as it is sent."""
+    """A file, its media type and its ETag."""
 
     body: bytes
     type: str
@@ -30,11 +30,11 @@ class PageFile:
 
 
 def page(folder: Path = PAGE) -> Mapping[str, PageFile]:
-    """Return the files of the page by their relative paths; nothing else is ever sent."""
+    """Return the files of the page by their relative paths; no others are served."""
     paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix in TYPES)
     return {path.relative_to(folder).as_posix(): file(path.read_bytes(), path.suffix) for path in paths}
 
 
 def file(body: bytes, suffix: str) -> PageFile:
-    """Return a file of some content."""
+    """Return a file of the given content."""
     return PageFile(body, TYPES[suffix], f'"{sha256(body).hexdigest()[:32]}"')

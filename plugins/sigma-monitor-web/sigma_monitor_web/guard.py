@@ -1,8 +1,8 @@
-"""Let in nobody else: the checks that every request passes before it reaches a route.
+"""Check every request before it reaches a route.
 
-Whatever is not allowed here is refused: a host that is not ours (DNS rebinding), a method that the path has not, a
-request of another site (its Origin, or a missing header of our own), a body that is too large. Answers carry a policy
-under which the page runs nothing that was not shipped with it.
+Refused are a foreign host name (DNS rebinding), a method that the path lacks, a request of another site (by its Origin,
+or without our own header), and a body that is too large. Responses carry a content security policy: the page runs only
+the files shipped with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-OWN_HEADER = "x-sigma"  # which no form and no link of another site can send
+OWN_HEADER = "x-sigma"  # no form or link of another site can send it
 MOST_BODY = 64 * 1024  # bytes of a request
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; font-src 'self'; "
@@ -38,7 +38,7 @@ READING, WRITING = frozenset({"GET", "HEAD"}), frozenset({"POST"})
 
 @frozen
 class Refusal:
-    """Why a request is refused, and the status that says so."""
+    """The reason for refusing a request, and its HTTP status."""
 
     status: int
     why: str
@@ -46,12 +46,12 @@ class Refusal:
 
 @frozen
 class Guard:
-    """Check every request, and add the policy to every answer.
+    """Check every request, and add the policy to every response.
 
     Args:
-        app: What answers requests that passed.
-        posts: The methods of the paths that take others than GET and HEAD.
-        host: The host that the server was given a name for, beside those of the loopback interface.
+        app: The application behind the checks.
+        posts: The allowed methods by path; by default GET and HEAD.
+        host: The configured host name of the server, besides those of the loopback interface.
     """
 
     app: ASGIApp
@@ -64,7 +64,7 @@ class Guard:
         return frozenset((*LOOPBACK, *([self.host.lower()] if self.host else [])))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it."""
+        """Pass a request on, or refuse it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -74,7 +74,7 @@ class Guard:
         elif refusal is not None:
             await JSONResponse({"error": refusal.why}, refusal.status)(scope, receive, _add_headers(send))
         else:
-            with suppress(ClientDisconnect):  # it left in the middle of its request
+            with suppress(ClientDisconnect):  # the client disconnected during its request
                 await self.app(scope, _limit_body(receive), _add_headers(send))
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send, refusal: Refusal | None) -> None:
@@ -86,7 +86,7 @@ class Guard:
 
     # -- the checks ----------------------------------------------------------------------------------------------------
     def refusal(self, scope: Scope) -> Refusal | None:
-        """Return why a request is refused, or None."""
+        """Return the reason for refusing a request, or None."""
         headers, websocket = Headers(scope=scope), scope["type"] == "websocket"
         hosts = headers.getlist("host")
         if len(hosts) != 1 or name_of(hosts[0]) not in self._hosts:
@@ -107,7 +107,7 @@ def name_of(host: str) -> str:
 
 
 def _foreign(headers: Headers, host: str, websocket: bool) -> Refusal | None:
-    """Return why a request that can change something comes from elsewhere; the Origin must be that of the page."""
+    """Return the reason for refusing a request that can change state; its Origin must be the page's."""
     origins = headers.getlist("origin")
     if len(origins) != 1 or origins[0].lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
         return Refusal(403, "this request comes from another site.")
@@ -121,7 +121,7 @@ def _foreign(headers: Headers, host: str, websocket: bool) -> Refusal | None:
 
 
 def _limit_body(receive: Receive) -> Receive:
-    """Return a function that receives a body up to the limit, and then says that the client is gone."""
+    """Return a function that receives a body up to the limit, and then reports a disconnect."""
     taken = 0
 
     async def receive_limited() -> Message:
@@ -134,7 +134,7 @@ def _limit_body(receive: Receive) -> Receive:
 
 
 def _add_headers(send: Send, more: Mapping[str, str] = HEADERS) -> Send:
-    """Return a function that sends answers with the policy."""
+    """Return a function that sends responses with the policy."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

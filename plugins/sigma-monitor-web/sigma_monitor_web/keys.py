@@ -1,7 +1,7 @@
-"""Keys that let in, and the sessions that they are exchanged for.
+"""Exchange access keys for sessions.
 
 A key is shown once, in the fragment of a link, which browsers do not send. The page exchanges it for a cookie that no
-script can read. What a session may do, its *scopes*, is held here and nowhere else.
+script can read. The permissions of a session, its *scopes*, are held only here.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from attrs import define, field
 READ, STEER = "read", "steer"
 BOTH = frozenset({READ, STEER})
 BYTES = 32  # of a key
-SESSIONS = 1000  # at a time; the oldest one is forgotten
-PEERS = 1000  # whose wrong keys are counted
-TRIES, PER_SECOND = 10, 1.0  # wrong keys that are answered at once, and how fast that number recovers
+SESSIONS = 1000  # concurrent sessions; the oldest one is dropped
+PEERS = 1000  # peers whose wrong keys are counted
+TRIES, PER_SECOND = 10, 1.0  # wrong keys answered at once, and the rate at which this allowance recovers
 
 
 def generate_key() -> str:
@@ -31,19 +31,19 @@ class Keys:
     """The keys of a server by scopes, and its sessions.
 
     Args:
-        steer: The key that lets read and steer.
-        read: The key that lets read alone.
-        clock: The seconds of a steady clock.
+        steer: The key for reading and steering.
+        read: The key for reading only.
+        clock: A monotonic clock, in seconds.
     """
 
     steer: str = field(factory=generate_key)
     read: str = field(factory=generate_key)
     clock: Callable[[], float] = time.monotonic
     _sessions: OrderedDict[str, frozenset[str]] = field(factory=OrderedDict, init=False)
-    _tries: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)  # left, and when, by peer
+    _tries: OrderedDict[str, tuple[float, float]] = field(factory=OrderedDict, init=False)  # allowance, time by peer
 
     def scopes(self, key: str) -> frozenset[str]:
-        """Return what a key lets do, nothing for a wrong one; the time that this takes does not depend on the key."""
+        """Return the scopes of a key, none for a wrong one, in time independent of the key."""
         given = key.encode()
         steers = secrets.compare_digest(given, self.steer.encode())
         reads = secrets.compare_digest(given, self.read.encode())
@@ -61,19 +61,19 @@ class Keys:
         return cookie, scopes
 
     def session(self, cookie: str) -> frozenset[str]:
-        """Return the scopes of a session; nothing for a cookie that is not known."""
+        """Return the scopes of a session; none for an unknown cookie."""
         return self._sessions.get(cookie, frozenset())
 
     def leave(self, cookie: str) -> None:
-        """Forget a session."""
+        """Drop a session."""
         self._sessions.pop(cookie, None)
 
     def may_try(self, peer: str = "") -> bool:
-        """Return whether a peer may try another key now: wrong ones are limited, for each peer on its own."""
+        """Return whether a peer may try another key now; wrong keys are rate-limited per peer."""
         return self._seconds_left(peer) >= 1
 
     def count_failure(self, peer: str = "") -> None:
-        """Count a wrong key of a peer; of many peers, the one whose last is longest ago is forgotten."""
+        """Count a wrong key of a peer; beyond the limit of peers, the least recent one is dropped."""
         self._tries[peer] = (self._seconds_left(peer) - 1, self.clock())
         self._tries.move_to_end(peer)
         while len(self._tries) > PEERS:

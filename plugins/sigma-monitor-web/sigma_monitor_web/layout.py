@@ -1,4 +1,4 @@
-"""The tabs of the dashboard and the panels on them, as a file; and the panels that plugins bring."""
+"""Read and write the tabs and panels of the dashboard as a file; load the panels of plugins."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def check(found: Any, where: str, panels: Collection[str]) -> None:
     """Raise SigmaConfigError unless a document is a layout; ``where`` begins the message.
 
     Args:
-        found: What the file holds.
+        found: The content of the file.
         where: The file.
-        panels: The names of the panels that there are.
+        panels: The names of the available panels.
     """
     if not isinstance(found, dict) or found.get("format") != 1:
         raise SigmaConfigError(f"{where}: not a layout. It needs 'format': 1 and a list of 'tabs'.")
@@ -48,10 +48,10 @@ def check(found: Any, where: str, panels: Collection[str]) -> None:
     views = [tab["view"] for tab in found["tabs"]]
     for n, view in enumerate(views):
         if view in views[:n]:
-            raise SigmaConfigError(f"{where}: tabs[{n}].view: {view!r} is there already. Put its panels on one tab.")
+            raise SigmaConfigError(f"{where}: tabs[{n}].view: {view!r} is used twice. Put its panels on one tab.")
         for name in ("charts", "axis", "smoothing") if view != "train" else ():
             if name in found["tabs"][n]:
-                raise SigmaConfigError(f"{where}: tabs[{n}].{name}: charts are on 'train' alone. Move it there.")
+                raise SigmaConfigError(f"{where}: tabs[{n}].{name}: only 'train' has charts. Move it there.")
 
 
 def _object(known: Mapping[str, Check], needed: Collection[str], where: str, found: Any) -> None:
@@ -101,7 +101,7 @@ def _patterns(where: str, found: Any) -> None:
 
 
 def _anything(where: str, found: Any) -> None:
-    """Accept whatever has been checked elsewhere."""
+    """Accept anything; it was checked before."""
 
 
 def _wrong(where: str, wanted: str, found: Any) -> SigmaConfigError:
@@ -120,11 +120,11 @@ CHART: Mapping[str, Check] = {
 # -- the file ----------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class PageLayout:
-    """The layout that a server shows: that of its file, or of the page while there is none.
+    """The layout of a server: from its file, or the page's default while there is none.
 
     Args:
-        path: The file, which the page may write; without one, nothing is written.
-        panels: The names of the panels that there are.
+        path: The file that the page may write; without one, layouts are not saved.
+        panels: The names of the available panels.
 
     Raises SigmaConfigError if the file is not a layout.
     """
@@ -141,16 +141,16 @@ class PageLayout:
                 text = opened.read(MOST + 1)
             document = json.loads(text)
         except (OSError, ValueError, RecursionError) as error:
-            raise SigmaConfigError(f"{there}: not a layout: {error}. Mend it, or remove it.") from error
+            raise SigmaConfigError(f"{there}: not a layout: {error}. Correct it, or remove it.") from error
         if len(text) > MOST:
             raise SigmaConfigError(f"{there}: not a layout: it is longer than {MOST:,} bytes. Remove it.")
         check(document, str(there), self.panels)
         self.shown = file(text, ".json")
 
     def save(self, found: Any) -> Path:
-        """Write another layout, as a whole or not at all; return where it lies.
+        """Write another layout atomically; return its path.
 
-        Raises SigmaConfigError if it is not one, SigmaStateError if it cannot be written.
+        Raises SigmaConfigError if it is not a layout, SigmaStateError if it cannot be written.
         """
         if self.path is None:
             raise SigmaStateError("layout: this run has no folder. Name a file: monitors.web.layout = 'layout.json'.")
@@ -175,7 +175,7 @@ class PageLayout:
 def panels() -> dict[str, tuple[Panel, PageFile]]:
     """Return the panels of the installed plugins by name, each with its module.
 
-    Those that cannot be loaded are left out: ``sigma plugins doctor`` says why.
+    Panels that cannot be loaded are left out: ``sigma plugins doctor`` gives the reason.
     """
     registry, pages = catalogue(), dict[str, tuple[Panel, PageFile]]()
     for component in registry.components("panel"):

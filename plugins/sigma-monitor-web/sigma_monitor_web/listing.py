@@ -1,4 +1,4 @@
-"""The list of the runs in a directory, as far as they have been read: no run keeps the others from being listed."""
+"""List the runs in a directory; a run that reads slowly does not delay the others."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ Versions = tuple[Any, ...]
 
 @define(eq=False)
 class RunList:
-    """What a list shows of the runs directly below a directory; runs whose files have changed are read again."""
+    """The list entries of the runs directly below a directory; changed runs are read again."""
 
     folder: Path
     lister: RunLister = field(factory=RunLister)
-    # what is known of each run, of which versions of its files, and since when
+    # each run's entry, the versions of its files, and the time of reading
     _known: dict[Path, tuple[Versions, dict[str, Any], float]] = field(factory=dict, init=False)
-    _reader: Aside = field(factory=Aside, init=False)  # alone asks the lister
+    _reader: Aside = field(factory=Aside, init=False)  # the only user of the lister
     _waiter: Aside = field(factory=Aside, init=False)
     _reading: Future[None] | None = field(default=None, init=False)
     _began: float = field(default=0.0, init=False)
 
     def begin(self) -> None:
-        """Begin the process that reads, so that the first list need not wait for it."""
+        """Start the reading process, so that the first list need not wait for it."""
         self._reader.do(self.lister.begin)
 
     def paths(self) -> list[Path]:
@@ -48,11 +48,11 @@ class RunList:
         return [*STORE.runs([self.folder])] if self.folder.is_dir() else []
 
     def runs(self) -> Future[list[dict[str, Any]]]:
-        """Return, later, status, length, settings and results of all runs, oldest first."""
+        """Return a future of status, length, settings and results of all runs, oldest first."""
         return self._waiter.do(self._runs)
 
     def expose_run(self, path: Path) -> tuple[bytes, str]:
-        """Return what Prometheus reads of a run, and its media type; raise SigmaStateError if it cannot be read."""
+        """Return the Prometheus exposition of a run and its media type; raise SigmaStateError if it cannot be read."""
         body, type_ = self._reader.do(lambda: self.lister.ask("expose", path)).result()
         return body.encode(), type_
 
@@ -71,7 +71,7 @@ class RunList:
         return [self._present_description(path) for path in paths]
 
     def _read(self, paths: Sequence[Path]) -> None:
-        """Read the runs whose files are not those that were read, some failed ones again, and forget those gone."""
+        """Read new and changed runs, retry some failed ones, and drop deleted ones."""
         self._known = {path: self._known[path] for path in paths if path in self._known}
         for path in paths:
             versions = _read_versions(path)

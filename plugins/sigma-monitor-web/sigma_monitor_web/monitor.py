@@ -1,4 +1,4 @@
-"""The monitor ``web``: a dashboard in the browser, served by the run itself."""
+"""The monitor ``web``: serve a dashboard from the process of the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sigma_monitor_web.serving import WebServer, is_loopback, listening
 from sigma_monitor_web.talk import Talk, WebLines
 
 SHORTEST = 16  # characters of a token
-PATIENCE = 10.0  # seconds in which a page that was closed, or is about to open, may come (back)
+PATIENCE = 10.0  # seconds to wait for a page to open or to reconnect
 
 
 def _token(monitor: Any, attribute: Any, token: str) -> None:
@@ -44,16 +44,16 @@ def _token(monitor: Any, attribute: Any, token: str) -> None:
 
 @define(eq=False)
 class WebMonitor(Monitor):
-    """Serve a dashboard, on which the run is watched and steered; print its link, and open it in the browser.
+    """Serve a dashboard to watch and steer the run; print its link, and open it in the browser.
 
     Args:
-        host: The address to listen on. Any but that of this machine needs a ``token``.
+        host: The address to listen on. An address other than this machine's needs a ``token``.
         port: The port to listen on; 0 is the first free one from 8470 on.
-        token: The key of the link; by default it is new for each run. ``$NAME`` takes it from an environment variable,
-            which keeps it out of the configuration.
+        token: The key of the link; by default new for each run. ``$NAME`` takes it from an environment variable, to
+        keep it out of the configuration.
         open: Whether to open the browser.
         layout: A JSON file with the tabs and panels, which the page may write; by default, ``layout.json`` in the run
-            folder. While there is none, the page has its own.
+        folder. Without a file, the page uses its default.
     """
 
     host: str = field(default="127.0.0.1", validator=settings.instance_of(str, "a string"))
@@ -62,14 +62,14 @@ class WebMonitor(Monitor):
     open: bool = field(default=True, validator=settings.in_((False, True)))
     layout: str = field(default="", validator=settings.instance_of(str, "a string"))
     _last: WebServer | None = field(default=None, init=False, repr=False)
-    _seen: bool = field(default=False, init=False, repr=False)  # somebody looked, or the browser was opened
+    _seen: bool = field(default=False, init=False, repr=False)  # a page or the browser was opened
     _waited: bool = field(default=False, init=False, repr=False)  # for pages, after a failure
     _opened: float = field(default=-math.inf, init=False, repr=False)  # when the browser was opened
 
     steers = True
 
     def __attrs_post_init__(self) -> None:
-        """Refuse to be reached by others without a token."""
+        """Refuse other machines without a token."""
         if not is_loopback(self.host) and not self.token:
             raise SigmaConfigError(
                 f"WebMonitor.host: {self.host!r} can be reached from other machines. Give a token, too, of at least "
@@ -88,20 +88,20 @@ class WebMonitor(Monitor):
             self._seen = opened or server.application.lines.seen
 
     def is_attended(self) -> bool:
-        """Return whether a page is open, or was until some seconds ago, or the browser is about to open one."""
+        """Return whether a page is open, was open some seconds ago, or is about to open in the browser."""
         if self._last is None:
             return False
         lines, self._waited = self._last.application.lines, True
         return lines.count > 0 or time.monotonic() - max(lines.left, self._opened) < PATIENCE
 
     def linger(self, view: View) -> None:
-        """Serve the run that has ended, at the same address, until no page has been open for some seconds."""
-        over = self._waited and view.status() == "failed"  # for as long as anybody looked
+        """Serve the ended run at the same address until no page has been open for some seconds."""
+        over = self._waited and view.status() == "failed"  # as long as pages were open
         if self._last is None or not self._seen or over:
             return
         with self._serve_view(view, self._last.application.keys, self._last.port) as server:
             print("The dashboard stays open until you close its page, or press Ctrl-C.", file=sys.stderr, flush=True)
-            server.run(Left(server.application.lines))
+            server.run(IdleTimeout(server.application.lines))
 
     @contextmanager
     def _serve_view(self, view: View, keys: Keys, port: int) -> Iterator[WebServer]:
@@ -115,7 +115,7 @@ class WebMonitor(Monitor):
     def key(self) -> str:
         """Return the token, or else a new key.
 
-        Raises SigmaConfigError for an environment variable that is missing, or too short.
+        Raises SigmaConfigError if the environment variable is missing or too short.
         """
         if not self.token.startswith("$"):
             return self.token or generate_key()
@@ -129,7 +129,7 @@ class WebMonitor(Monitor):
 
 
 def open_browser(link: str) -> bool:
-    """Open a link in the browser; return whether there is one with a window, as another would cover the terminal."""
+    """Open a link in the browser; return whether it has a window, as a text browser would cover the terminal."""
     windows = not sys.platform.startswith("linux") or any(
         map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
     )
@@ -137,22 +137,22 @@ def open_browser(link: str) -> bool:
 
 
 @define(eq=False)
-class Left:
-    """Whether everybody has left: no page has been open for some seconds.
+class IdleTimeout:
+    """True once no page was open for ``patience`` seconds.
 
     Args:
         lines: The connections.
         patience: The seconds.
-        clock: The seconds of a steady clock.
+        clock: A monotonic clock, in seconds.
     """
 
     lines: WebLines
     patience: float = PATIENCE
     clock: Callable[[], float] = time.monotonic
-    _since: float | None = field(default=None, init=False)  # when there was no page
+    _since: float | None = field(default=None, init=False)  # since when no page was open
 
     def __call__(self, seconds: float) -> bool:
-        """Return whether everybody has left."""
+        """Return whether all pages are closed long enough."""
         if self.lines.count:
             self._since = None
             return False
@@ -178,5 +178,5 @@ class OneRun:
         return Conversation(self.view, scopes, self.aside.do)
 
     def metrics(self) -> tuple[bytes, str]:
-        """Return what Prometheus reads."""
+        """Return the Prometheus exposition."""
         return expose_view(self.view)

@@ -1,7 +1,7 @@
-"""Processes that read run folders: what a stranger's folder does to one of them keeps nothing else from being served.
+"""Read run folders in separate processes, so that a hostile folder cannot stop the server.
 
-One reads what a list shows of each run; each run whose page is open has one of its own.  They are forks of a process
-that has imported what they need, have limits on time and memory, and end with the server, however that ends.
+One process reads the list entries; each run with an open page has its own. They are forks of a process with the imports
+done, have limits on time and memory, and end with the server, even if it is killed.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from attrs import define, field, frozen
 from sigma_kernel.errors import SigmaStateError
 from sigma_monitor_control.client import Client
 
-WORK = "sigma_monitor_web.reading"  # what the processes import
+WORK = "sigma_monitor_web.reading"  # imports of the processes
 CONTEXT = get_context("forkserver")
-EXHAUSTED = 75  # the exit code of a process that needed more memory
+EXHAUSTED = 75  # the exit code after running out of memory
 LARGEST = 16 << 20  # bytes of an answer
-AGAIN = 60.0  # seconds after which a run whose reader was ended is read once more
-GRACE = 5.0  # seconds that a process gets to end
-MOST = 4 << 30  # bytes that the process of the list gets
+AGAIN = 60.0  # seconds until a run whose reader was ended is retried
+GRACE = 5.0  # seconds for a process to end
+MOST = 4 << 30  # bytes of memory for the process of the list
 
 
 @frozen
 class Limits:
-    """What a process may take: the seconds of one file, and bytes of memory beyond what it begins with."""
+    """The limits of a process: seconds per file, and bytes of memory beyond its initial ones."""
 
     seconds: float
     memory: int
 
 
 def start_process(what: str, *arguments: Any) -> BaseProcess:
-    """Begin a process that does a piece of work of the module ``WORK``."""
+    """Start a process that runs a function of the module ``WORK``."""
     CONTEXT.set_forkserver_preload([WORK])
     process = CONTEXT.Process(target=_work, args=(what, *arguments), name=f"sigma-{what}", daemon=True)
     process.start()
@@ -52,7 +52,7 @@ def start_process(what: str, *arguments: Any) -> BaseProcess:
 
 
 def _work(what: str, *arguments: Any) -> None:
-    """Work until the server ends; Ctrl-C is its own, too."""
+    """Work until the server ends; Ctrl-C is left to the server."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_server, daemon=True).start()
     try:
@@ -69,7 +69,7 @@ def _end_with_server() -> None:
 
 
 def describe_exit(process: BaseProcess, limits: Limits) -> str:
-    """Return why a process has ended."""
+    """Return the reason why a process has ended."""
     process.join(GRACE)
     code = process.exitcode
     if code == -signal.SIGALRM:
@@ -77,7 +77,7 @@ def describe_exit(process: BaseProcess, limits: Limits) -> str:
     if code == EXHAUSTED:
         return f"reading it needs more than {limits.memory / 2**30:.3g} GiB of memory"
     if code is None:
-        return f"what it holds takes more than {LARGEST >> 20} MiB"
+        return f"its contents take more than {LARGEST >> 20} MiB"
     if code >= 0:
         return f"the process that read it has ended (exit code {code})"
     return f"the process that read it was ended by {signal.Signals(-code).name}"
@@ -91,14 +91,14 @@ def unreadable(folder: Path, why: str) -> SigmaStateError:
 # -- the list ----------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class RunLister:
-    """The process that reads what a list shows of a run, begun anew after each run that ended it; for one thread."""
+    """The process that reads list entries, restarted after a run that ended it; for one thread."""
 
     limits: Limits = Limits(10.0, MOST)
     _process: BaseProcess | None = field(default=None, init=False)
     _pipe: Connection | None = field(default=None, init=False)
 
     def begin(self) -> None:
-        """Begin the process, unless it is there."""
+        """Start the process, unless it runs."""
         if self._process is None or not self._process.is_alive():
             self.close()
             self._pipe, theirs = CONTEXT.Pipe()
@@ -106,7 +106,7 @@ class RunLister:
                 self._process = start_process("describe_runs", theirs, self.limits)
 
     def ask(self, do: str, folder: Path) -> Any:
-        """Return what the process says of a run folder; raise SigmaStateError if that ends it."""
+        """Return the process's answer for a run folder; raise SigmaStateError if reading it ends the process."""
         self.begin()
         assert self._process is not None
         assert self._pipe is not None
@@ -115,7 +115,7 @@ class RunLister:
             return json.loads(self._pipe.recv_bytes(LARGEST))
         except (EOFError, OSError):
             why = describe_exit(self._process, self.limits)
-            self._process.kill()  # if it lives, its answer is too long
+            self._process.kill()  # if it is alive, its answer is too long
             self._process.join(GRACE)
             raise unreadable(folder, why) from None
 
@@ -128,20 +128,20 @@ class RunLister:
 # -- a run -------------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class RunReader:
-    """The process that reads one run for all of its pages, and the door through which it gets their connections."""
+    """The process that reads one run for all its pages, and the socket that hands it their connections."""
 
     process: BaseProcess
     door: socket.socket
     clock: Callable[[], float] = time.monotonic
-    _ended: float | None = field(default=None, init=False)  # when that was seen
+    _ended: float | None = field(default=None, init=False)  # when its end was noticed
 
     @property
     def has_failed(self) -> bool:
-        """Return whether something has ended it, other than that nobody needed it."""
+        """Return whether it ended for another reason than disuse."""
         return self.process.exitcode not in (None, 0)
 
     def is_over(self) -> bool:
-        """Return whether it can be forgotten: it ended by itself, or a while ago."""
+        """Return whether it can be dropped: it ended after disuse, or long enough ago."""
         if self.process.exitcode is None:
             return False
         self.door.close()
@@ -158,11 +158,11 @@ class RunReader:
 
 @define(eq=False)
 class RunReaders:
-    """The processes of the runs whose pages are open; several threads may ask for one.
+    """The processes of the runs with open pages; safe for several threads.
 
     Args:
-        data: Where the data of the runs lie now, if not where they were.
-        limits: What each process may take.
+        data: The location of the runs' data, if they were moved.
+        limits: The limits of each process.
     """
 
     data: Path | None = None
@@ -171,12 +171,12 @@ class RunReaders:
     _gate: threading.Lock = field(factory=threading.Lock, init=False)
 
     def connect(self, folder: Path) -> Client:
-        """Return a connection to the reader of a run; raise SigmaStateError if reading that run has just ended one."""
+        """Return a connection to the reader of a run; raise SigmaStateError if reading it has just ended a process."""
         with self._gate:
             try:
                 return self._reader(folder).connect()
             except OSError:
-                if folder not in self._readers:  # none could begin
+                if folder not in self._readers:  # no process could start
                     raise
                 self._readers[folder].process.join(GRACE)  # it is about to end
                 return self._reader(folder).connect()

@@ -1,4 +1,4 @@
-"""What the processes do that read run folders: describe one after another, or serve one of them like a run."""
+"""The work of processes that read run folders: describe many, or serve one like a run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from sigma_monitor_web.archive import Archive, describe_folder
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.readers import Limits
 
-OFFLINE = "SIGMA_OFFLINE"  # while it is set, sources raise instead of downloading
-IDLE = 60.0  # seconds without a page after which the process of a run ends
+OFFLINE = "SIGMA_OFFLINE"  # if set, sources raise instead of downloading
+IDLE = 60.0  # seconds without a page until the process of a run ends
 
 
 def describe_runs(pipe: Connection, limits: Limits) -> None:
-    """Answer what is asked about run folders, until the other end closes the pipe."""
+    """Describe run folders on request, until the other end closes the pipe."""
     bound(limits.memory)
     with suppress(EOFError):
         while True:
@@ -45,13 +45,13 @@ DESCRIBES = {"describe": describe_folder, "expose": _expose_folder}
 
 
 def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limits) -> None:
-    """Serve a run folder to the connections that come through a door, until nobody has needed it for a while."""
-    os.environ[OFFLINE] = "1"  # opening the page of a run is no request to download its data
+    """Serve a run folder to connections received through a socket, until it is unused for a while."""
+    os.environ[OFFLINE] = "1"  # opening the page of a run must not download its data
     bound(limits.memory)
     listener = Door(fileno=door.detach())
     listener.setblocking(False)
     view = Archive(folder, data=data, guard=partial(limit_time, limits.seconds))
-    server = Server(view, listener, os.getuid(), budget=WorkBudget(rest=0.0))  # nothing trains here
+    server = Server(view, listener, os.getuid(), budget=WorkBudget(rest=0.0))  # no training here
     server.open()
     needed = time.monotonic()
     while not listener.over and time.monotonic() - needed < IDLE:
@@ -62,12 +62,12 @@ def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limi
 
 
 class Door(socket.socket):
-    """A socket through which another process hands connections over."""
+    """A socket that receives connections from another process."""
 
     over = False  # whether the other process has closed its end
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """Return the next connection; raises OSError if there is none now."""
+        """Return the next connection; raises OSError if none is pending."""
         data, handed, _, address = socket.recv_fds(self, 1, 1)
         if not data:
             self.over = True
@@ -79,7 +79,7 @@ class Door(socket.socket):
 # -- limits ------------------------------------------------------------------------------------------------------------
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
-    """End this process, whatever it does, unless the body is done in time."""
+    """Kill this process unless the body ends in time."""
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -88,8 +88,8 @@ def limit_time(seconds: float) -> Iterator[None]:
 
 
 def bound(memory: int) -> None:
-    """Let this process have so many bytes more than now, where the system can tell."""
-    with suppress(OSError, ValueError, IndexError):  # another system, or a limit that is lower by now
+    """Limit this process to some bytes more than now, if the system supports it."""
+    with suppress(OSError, ValueError, IndexError):  # another system, or a lower limit by now
         now = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
         _, most = resource.getrlimit(resource.RLIMIT_DATA)
         resource.setrlimit(resource.RLIMIT_DATA, (now + memory, most))

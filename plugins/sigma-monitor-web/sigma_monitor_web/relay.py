@@ -1,4 +1,4 @@
-"""Pass documents on to the process of a run, through its socket, within the scopes of the client."""
+"""Relay documents to the process of a run through its socket, within the client's scopes."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from sigma_monitor_control.protocol.documents import error_line, identity, parse
 from sigma_monitor_web.keys import STEER
 
 PIECE = 1 << 18  # bytes read at a time
-MOST = 4 << 20  # bytes that are not passed on yet: the process is read no further then
+MOST = 4 << 20  # bytes not relayed yet; beyond, reading from the process pauses
 
 
 @define(eq=False)
 class Relay:
-    """A conversation with another process; what the directory answers itself goes to ``local``."""
+    """A conversation with another process; ``local`` answers the requests of the directory."""
 
     client: Client
     local: Conversation
     scopes: frozenset[str]
     own: Collection[str]
-    waits: bool = True  # the process speaks when it likes
+    waits: bool = True  # the process may send at any time
     is_subscribed: bool = True
     _data: bytearray = field(factory=bytearray, init=False)
     _over: bool = field(default=False, init=False)
-    _hello: set[Any] = field(factory=set, init=False)  # requests whose answers tell the scopes
+    _hello: set[Any] = field(factory=set, init=False)  # requests whose answers state the scopes
 
     def __attrs_post_init__(self) -> None:
         """Read without waiting."""
         self.client.socket.setblocking(False)
 
     def notify(self, ready: Callable[[], None]) -> None:
-        """Do nothing: the answers of the process are looked for."""
+        """Do nothing: the process's answers are polled."""
 
     def receive(self, text: str) -> list[str]:
-        """Pass a document on, or answer it."""
+        """Relay a document, or answer it."""
         try:
             document = parse_document(text)
             do, id = document.get("do"), identity(document)
         except SigmaError:
-            return self.local.receive(text)  # which says what is wrong
+            return self.local.receive(text)  # it describes the mistake
         if do in self.own:
             return self.local.receive(text)
         if do in STEERS and STEER not in self.scopes:
@@ -65,9 +65,9 @@ class Relay:
         return []
 
     def answers(self) -> list[str]:
-        """Return what the process has said; raise ConnectionError once it has ended and nothing is left to tell.
+        """Return the process's answers; raise ConnectionError once it has ended and all are returned.
 
-        The page connects anew then, with whatever reads the run now.
+        The page then reconnects to the current reader of the run.
         """
         while not self._over and len(self._data) < MOST:
             try:
@@ -87,7 +87,7 @@ class Relay:
         return answers
 
     def _narrow_hello(self, line: str) -> str:
-        """Return a line as the client sees it: the answer to ``hello`` tells its own scopes."""
+        """Return a line for the client: the answer to ``hello`` states the client's scopes."""
         if not self._hello:
             return line
         document = json.loads(line)
@@ -102,7 +102,7 @@ class Relay:
         return []
 
     def last_lines(self) -> list[str]:
-        """Return nothing: its process has the last word."""
+        """Return nothing: the process sends the closing messages."""
         return []
 
     def close(self) -> None:

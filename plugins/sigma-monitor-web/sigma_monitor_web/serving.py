@@ -1,4 +1,4 @@
-"""Run a server in the calling thread until it is told to end."""
+"""Run a server in the calling thread until it is stopped."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sigma_kernel.errors import SigmaStateError
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.keys import READ, STEER
 
-FIRST, MANY = 8470, 30  # the ports that are tried in turn, before any other
+FIRST, MANY = 8470, 30  # the ports to try first, in this order
 LONGEST = 4 << 20  # bytes of a message
-IDLE = 200  # connections that have not asked for anything; beyond, the oldest are closed
-LOOK = 0.1  # seconds between two looks at whether it is over
+IDLE = 200  # connections without a request; beyond, the oldest are closed
+LOOK = 0.1  # seconds between two checks of ``over``
 
 
 def is_loopback(host: str) -> bool:
@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 is the first free one of those that are tried.
+    """Return a listening socket; port 0 selects the first free port from 8470 on.
 
     Raises SigmaStateError if there is none.
     """
@@ -40,7 +40,7 @@ def listening(host: str, port: int) -> socket.socket:
             return socket.create_server((host.strip("[]"), tried), family=_family(host), backlog=128)
         except OSError as found:
             error = found
-    raise SigmaStateError(f"{host}:{port}: cannot be listened on: {error}. Choose another host or port.") from error
+    raise SigmaStateError(f"{host}:{port}: cannot listen: {error}. Choose another host or port.") from error
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -48,7 +48,7 @@ def _family(host: str) -> socket.AddressFamily:
 
 
 class QuietServer(uvicorn.Server):
-    """A server of uvicorn that leaves signals to its caller: it would raise them again in a task of its own."""
+    """A uvicorn server that leaves signals to its caller; uvicorn would re-raise them in a task."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -70,13 +70,13 @@ class WebServer:
         return int(self.listener.getsockname()[1])
 
     def link(self, scope: str = STEER) -> str:
-        """Return the link that lets in."""
+        """Return the link with the key."""
         key = {READ: self.application.keys.read, STEER: self.application.keys.steer}[scope]
         name = f"[{self.host.strip('[]')}]" if ":" in self.host else self.host
         return f"http://{name}:{self.port}/#token={key}"
 
     def run(self, over: Callable[[float], bool]) -> None:
-        """Serve; ``over`` waits for so many seconds, and returns whether it is over."""
+        """Serve; ``over`` waits for the given seconds, and returns whether to stop."""
         asyncio.run(self._serve(over))
 
     async def _serve(self, over: Callable[[float], bool]) -> None:
@@ -104,9 +104,9 @@ class WebServer:
 
 
 def close_idle(seen: dict[Any, None], connections: set[Any], most: int) -> None:
-    """Close the oldest connections that have not asked for anything, if there are many: they hold the places of others.
+    """Close the oldest connections without a request if there are many: they occupy places.
 
-    ``seen`` holds the connections in the order in which they were first seen.
+    ``seen`` holds the connections, oldest first.
     """
     for peer in seen.keys() - connections:
         del seen[peer]

@@ -1,4 +1,4 @@
-"""A directory of run folders: list them, talk about each, resume, replay, and move to the trash."""
+"""A directory of run folders: list, serve, resume, replay, and move to the trash."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from sigma_monitor_web.talk import Talk
 TRASH = ".trash"
 LONGEST = 255  # bytes of a name in a file system
 PATIENCE = 3600.0  # seconds that a replay may take
-LOOK = 0.3  # seconds between two looks at a process that is to train
+LOOK = 0.3  # seconds between two checks of a process that should train
 
 
 @define(eq=False)
@@ -41,7 +41,7 @@ class Shelf:
 
     folder: Path
     where: str = "ui"
-    data: Path | None = None  # where the data of its runs lie now, if not where they were
+    data: Path | None = None  # the location of its runs' data, if they were moved
     aside: Aside = field(factory=Aside, init=False)
     list: RunList = field(init=False)
     readers: RunReaders = field(init=False)
@@ -55,7 +55,7 @@ class Shelf:
         return RunReaders(self.data)
 
     def end(self) -> None:
-        """End the threads, once they have done what they are at, and the processes."""
+        """End the threads, after their current work, and the processes."""
         self.aside.end()
         self.readers.close()
         self.list.end()
@@ -76,9 +76,9 @@ class Shelf:
         return path
 
     def talk(self, run: str, scopes: frozenset[str]) -> Talk:
-        """Return a conversation about a run, by default the newest: with its process, or with one that reads it.
+        """Return a conversation about a run, by default the newest: with its process, or with its reader.
 
-        Where none can, it is about the reason.
+        If neither works, the conversation states the reason.
         """
         if not run and not (paths := self.list.paths()):
             return self._local(EndedRun(self.folder), scopes)
@@ -99,13 +99,13 @@ class Shelf:
         return Conversation(view, scopes, self.aside.do, self._directory_requests(scopes))
 
     def _directory_requests(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
-        """Return the requests that a directory answers beside those of a run."""
+        """Return the additional requests of a directory."""
         read: dict[str, Callable[..., Any]] = {"runs": self.runs}
         steer: dict[str, Callable[..., Any]] = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
         return {**read, **(steer if STEER in scopes else {})}
 
     def metrics(self) -> tuple[bytes, str]:
-        """Return what Prometheus reads of the newest run."""
+        """Return the Prometheus exposition of the newest run."""
         if not (paths := self.list.paths()):
             return expose_view(EndedRun(self.folder))
         try:
@@ -119,7 +119,7 @@ class Shelf:
         return self.list.runs()
 
     def delete(self, view: Any, run: str) -> str:
-        """Move an inactive run folder to the trash; return where it lies."""
+        """Move an inactive run folder to the trash; return its new path."""
         path = self.path(run)
         self._idle(run)
         trash = self.folder / TRASH
@@ -134,16 +134,16 @@ class Shelf:
         return str(place)
 
     def resume(self, view: Any, run: str, epochs: int | None = None) -> Any:
-        """Resume a run in a process of its own; return its number once it trains, None if it has ended already.
+        """Resume a run in a new process; return its pid once it trains, None if it has already ended.
 
-        What keeps the run from being resumed is raised.
+        Raises the error of ``sigma resume`` if the run cannot be resumed.
         """
         path = self.path(run)
         self._idle(run)
         return self.aside.do(lambda: _resume_run(path, [] if epochs is None else ["--epochs", str(epochs)]))
 
     def replay(self, view: Any, run: str) -> Any:
-        """Replay a run in a process of its own, and return what ``sigma replay --check`` says."""
+        """Replay a run in a new process, and return the result of ``sigma replay --check``."""
         path = self.path(run)
         self._idle(run)
         return self.aside.do(lambda: _replay_run(path))
@@ -155,7 +155,7 @@ class Shelf:
 
 def _resume_run(path: Path, more: list[str]) -> int | None:
     command = [sys.executable, "-m", "sigma_run", "resume", str(path), "--quiet", *more]
-    with TemporaryFile() as errors:  # the process lives on when this one has ended
+    with TemporaryFile() as errors:  # the process outlives this one
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
         )

@@ -1,9 +1,8 @@
-"""Carry the protocol over WebSockets: one conversation for each connection, bounded in memory and in time.
+"""Serve the protocol over WebSockets: one conversation per connection, bounded in memory and time.
 
-Nothing is prepared for a client that does not read: its next events are made when it has taken the last ones.  After
-each turn it rests for a multiple of the work of the thread, and for the rests of all other clients, so that clients
-that ask without a pause do not slow training, however many they are.  What has become of a command is told at once,
-even then.
+A client that does not read gets no new events until it has received the last ones. After each turn it rests for a
+multiple of the thread's work, plus the rests of all other clients, so that clients that never pause do not slow
+training, however many. Results of commands are sent immediately.
 """
 
 from __future__ import annotations
@@ -20,46 +19,46 @@ from starlette.websockets import WebSocket, WebSocketDisconnect, WebSocketState
 
 from sigma_monitor_control.budget import PROCESS, WorkBudget
 
-STALLED = 30.0  # seconds after which a client that reads nothing is dropped
-WAITING = 16  # documents of a client that wait; it is read no further until they are answered
-SOON, OFTEN = 0.01, 0.05  # seconds until the next look: while something is to be answered, and with a subscription
+STALLED = 30.0  # seconds until a client that reads nothing is dropped
+WAITING = 16  # pending documents of a client; beyond, reading pauses until they are answered
+SOON, OFTEN = 0.01, 0.05  # seconds between polls: with pending answers, and with a subscription
 CONNECTIONS = 100  # at a time
 SLOW, OVER, FULL = 4408, 1001, 4429  # codes of a close
 
 
 class Talk(Protocol):
-    """The protocol with one client, as ``Conversation`` has it."""
+    """The interface of ``Conversation``, with one client."""
 
     @property
     def waits(self) -> bool:
-        """Return whether a request is not answered yet."""
+        """Return whether a request is pending."""
 
     @property
     def is_subscribed(self) -> bool:
         """Return whether there is a subscription."""
 
     def notify(self, ready: Callable[[], None]) -> None:
-        """Call a function, in any thread, when an answer has become ready; it may also be looked for now and then."""
+        """Call a function, in any thread, when an answer is ready; answers may also be polled."""
 
     def receive(self, text: str) -> list[str]:
         """Take a document; return the documents to send at once."""
 
     def answers(self) -> list[str]:
-        """Return the answers that have become ready; raise ConnectionError if no more can come."""
+        """Return the ready answers; raise ConnectionError if no more can come."""
 
     def events(self, now: float) -> list[str]:
         """Return the events that are due."""
 
     def last_lines(self) -> list[str]:
-        """Return what there is to say at the end."""
+        """Return the closing messages."""
 
     def close(self) -> None:
-        """Let go of what it talks to, as the client has left."""
+        """Release the source, as the client has left."""
 
 
 @define(eq=False)
 class WebLine:
-    """One connection, and what was said on it that is not answered yet."""
+    """One connection and its pending documents."""
 
     websocket: WebSocket
     talk: Talk
@@ -69,7 +68,7 @@ class WebLine:
     _over: bool = field(default=False, init=False)
 
     async def serve(self) -> None:
-        """Answer until the client leaves, reads nothing any more, or the run is over."""
+        """Answer until the client leaves, stops reading, or the run ends."""
         loop = asyncio.get_running_loop()
         self.talk.notify(lambda: self._call(loop))
         reader = asyncio.create_task(self._read())
@@ -80,7 +79,7 @@ class WebLine:
             return
         except TimeoutError:
             await self._close(SLOW)
-        except ConnectionError:  # what it talked to has ended
+        except ConnectionError:  # its source has ended
             await self._close(OVER)
         finally:
             self.talk.close()
@@ -100,7 +99,7 @@ class WebLine:
         await self._inbox.put(None)
 
     async def _text(self) -> str:
-        """Return the next message; in place of a binary one, what is answered by the form of a document."""
+        """Return the next message; a binary one becomes text that is refused as not JSON."""
         try:
             return await self.websocket.receive_text()
         except KeyError:
@@ -117,7 +116,7 @@ class WebLine:
             self._inbox.put_nowait("")
 
     async def _turn(self) -> bool:
-        """Answer one document, and say what is new; return whether to go on."""
+        """Answer one document and send new events; return whether to continue."""
         try:
             text = await asyncio.wait_for(self._inbox.get(), self._pause())
         except TimeoutError:
@@ -133,7 +132,7 @@ class WebLine:
         return True
 
     async def _rest_from_requests(self, seconds: float) -> None:
-        """Rest from requests and events; an answer that becomes ready meanwhile is sent at once."""
+        """Pause requests and events; answers that become ready are sent at once."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             try:
@@ -161,8 +160,8 @@ class WebLines:
     """All connections of a server."""
 
     budget: WorkBudget = PROCESS
-    seen: bool = field(default=False, init=False)  # there was a connection
-    left: float = field(default=-inf, init=False)  # when the last one ended, by a steady clock
+    seen: bool = field(default=False, init=False)  # whether there was a connection
+    left: float = field(default=-inf, init=False)  # when the last one ended, by a monotonic clock
     _open: list[WebLine] = field(factory=list, init=False)
 
     @property

@@ -1,4 +1,4 @@
-"""``sigma ui``: finished and running runs in the browser."""
+"""``sigma ui``: show finished and running runs in the browser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from sigma_run.launcher import say
     "--data",
     metavar="PATH",
     type=click.Path(path_type=Path),
-    help="Where the data of these runs lie now, if not where they were.",
+    help="Where the data of these runs are, if they were moved.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Listen on this port; 0 is the first free one.")

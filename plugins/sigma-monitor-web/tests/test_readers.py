@@ -119,7 +119,7 @@ def test_an_answer_that_is_too_long_keeps_no_other_run_from_being_read(
     with monkeypatch.context() as short:
         short.setattr(readers, "LARGEST", 8)
         short.setattr(readers, "GRACE", 0.1)
-        with pytest.raises(SigmaStateError, match="takes more than"):
+        with pytest.raises(SigmaStateError, match="take more than"):
             lister.ask("describe", shelf.folder / "good")
     assert lister.ask("describe", shelf.folder / "good")["epochs"] == 3
 

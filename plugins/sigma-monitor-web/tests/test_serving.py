@@ -25,7 +25,7 @@ from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_monitor_control.budget import PROCESS
 from sigma_monitor_control.server import Server
 from sigma_monitor_web import serving, talk
-from sigma_monitor_web.monitor import Left, WebMonitor, open_browser
+from sigma_monitor_web.monitor import IdleTimeout, WebMonitor, open_browser
 from sigma_monitor_web.serving import listening
 from sigma_testing import Descent, Do, FakeView, MonitorSuite, Slow, Sweep, small_environment
 
@@ -274,7 +274,7 @@ def test_a_server_that_dies_leaves_the_training_alone(monkeypatch: pytest.Monkey
 def test_a_port_that_is_taken_is_named() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(SigmaStateError, match=rf"127.0.0.1:{port}: cannot be listened on: .*in use"):
+        with pytest.raises(SigmaStateError, match=rf"127.0.0.1:{port}: cannot listen: .*in use"):
             listening("127.0.0.1", port)
 
 
@@ -423,7 +423,7 @@ def test_nothing_lingers_where_nobody_has_looked() -> None:
 
 def test_everybody_has_left_when_no_page_was_open_for_some_seconds() -> None:
     now, lines = [0.0], talk.WebLines()
-    left = Left(lines, 10.0, lambda: now[0])
+    left = IdleTimeout(lines, 10.0, lambda: now[0])
     assert not left(0.0)
     now[0] = 9.0
     assert not left(0.0)
