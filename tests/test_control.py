@@ -159,10 +159,10 @@ def test_a_run_is_steered_by_its_first_place_after_its_folder_was_moved(home: Pa
         }
         sigma("go", "--run", run)
         wait_for(Path(run).exists)  # with the next row
-        assert "goes on writing there" in sigma("get", "training.loss", "--run", moved, code=1)
+        assert "still writes there" in sigma("get", "training.loss", "--run", moved, code=1)
         sigma("stop", "--run", run)
         assert process.wait(60) == 0
-    assert "does not train now" in sigma("get", "training.loss", "--run", moved, code=1)
+    assert "is not training" in sigma("get", "training.loss", "--run", moved, code=1)
 
 
 def test_what_a_killed_run_has_left_is_removed(home: Path, tmp_path: Path, sigma: Any) -> None:
@@ -171,7 +171,7 @@ def test_what_a_killed_run_has_left_is_removed(home: Path, tmp_path: Path, sigma
         process.kill()
         process.wait(60)
         assert (Path(run) / "control.json").exists()
-        assert "does not train now" in sigma("get", "loss", "--run", run, code=1)
+        assert "is not training" in sigma("get", "loss", "--run", run, code=1)
         assert not (Path(run) / "control.json").exists()
         assert sigma("ps") == {"runs": []}
         assert [*home.iterdir()] == []

@@ -519,7 +519,7 @@ def test_the_previous_checkpoint_replaces_a_damaged_one(file, sigma):
     (before / "manifest.json").write_text("{}")
     code, _, err = sigma("evaluate", str(folder))
     assert code == 1
-    assert "checkpoints/trainer: holds no checkpoint that is intact" in err
+    assert "checkpoints/trainer: has no intact checkpoint" in err
 
 
 def test_evaluating_an_invalid_run_or_split_is_refused(file, sigma):

@@ -167,7 +167,7 @@ def _in_folder(run: Path) -> Client:
     connection = open_connection(Path(path)) if isinstance(path, str) and os.path.isabs(path) else None
     client = introduce_client(connection) if connection is not None else _among_all(run)
     if client is None:
-        raise SigmaStateError(f"{run}: does not train now, or does not answer. {NONE}")
+        raise SigmaStateError(f"{run}: is not training, or does not answer. {NONE}")
     if not _is_same(client.about["folder"], run):
         client.close()
         raise _misplaced_error(run, client.about["folder"])
@@ -179,7 +179,7 @@ def _misplaced_error(run: Path, folder: str | None) -> SigmaStateError:
     if folder is None:
         return SigmaStateError(f"{run}: {places.CONTROL} names the socket of another run. Remove that file.")
     return SigmaStateError(
-        f"{run}: was moved or copied from {folder} while its run trains, which goes on writing there. Pass --run "
+        f"{run}: was moved or copied from {folder} while its run trains, which still writes there. Pass --run "
         f"{folder}, and move the folder once the run has ended."
     )
 

@@ -48,7 +48,7 @@ def open_listener() -> tuple[socket.socket, Path]:
         except OSError as error:
             problems.append(f"{directory}: {error.strerror or error}")
     raise SigmaStateError(
-        f"other shells cannot steer this run, as no socket can be made ({'; '.join(problems)}). Set "
+        f"other shells cannot steer this run, as no socket can be created ({'; '.join(problems)}). Set "
         "XDG_RUNTIME_DIR to a directory of your own, or switch this off: [run] control = false."
     )
 

@@ -182,7 +182,8 @@ def test_an_array_is_read_by_another_thread_if_there_is_one() -> None:
     assert conversation.waits
     assert asked(conversation, "get", id=2, pattern="loss") == {"trainer.training.loss": 0.25}  # meanwhile
     assert (
-        "another one of this id" in json.loads(conversation.receive('{"id": 1, "do": "status"}')[0])["error"]["message"]
+        "another request with this id"
+        in json.loads(conversation.receive('{"id": 1, "do": "status"}')[0])["error"]["message"]
     )
     act, future = waiting[0]
     future.set_result(act())
@@ -466,7 +467,7 @@ def test_requests_that_are_not_over_are_bounded() -> None:
     conversation = Conversation(view())
     for id in range(64):
         assert conversation.receive(json.dumps({"id": id, "do": "watch", "patterns": ["loss"]})) == []
-    assert "64 requests are not over yet" in asked(conversation, "status", id=64)["message"]
+    assert "64 requests are pending" in asked(conversation, "status", id=64)["message"]
 
 
 def test_at_the_end_every_request_is_answered() -> None:

@@ -50,7 +50,7 @@ def test_an_address_that_is_written_in_full_is_never_ambiguous() -> None:
 
 
 def test_a_part_of_a_level_is_no_level() -> None:
-    with pytest.raises(SigmaAddressError, match=r"^rate: no address is called that, or ends so\."):
+    with pytest.raises(SigmaAddressError, match=r"^rate: is neither an address nor the end of one\."):
         meant("rate", ADDRESSES)
     with pytest.raises(SigmaAddressError, match="Did you mean 'accuracy'"):
         meant("acuracy", ADDRESSES)

@@ -59,7 +59,7 @@ def spoil_with_an_open_directory(home: Path) -> None:
 @pytest.mark.parametrize("spoil", [spoil_with_a_link, spoil_with_a_file, spoil_with_an_open_directory])
 def test_a_directory_that_others_could_use_is_not_used(home: Path, spoil: Any) -> None:
     spoil(home)
-    with pytest.raises(SigmaStateError, match="no socket can be made .*is not a directory of this user alone"):
+    with pytest.raises(SigmaStateError, match="no socket can be created .*is not a directory of this user alone"):
         places.open_listener()
     assert [*(home.parent / "elsewhere").glob("*")] == []
     assert [*places.sockets()] == []
@@ -153,7 +153,7 @@ def test_control_of_a_process_that_is_gone_is_removed(home: Path, tmp_path: Path
     about = {"socket": str(home / "1-a.sock"), "process": int(done.stdout), "started": 1, "host": socket.gethostname()}
     file = tmp_path / "control.json"
     file.write_text(json.dumps(about))
-    with pytest.raises(SigmaStateError, match="does not train now"):
+    with pytest.raises(SigmaStateError, match="is not training"):
         connect(tmp_path)
     assert not file.exists()
 
@@ -164,7 +164,7 @@ def test_control_of_a_process_that_is_gone_is_removed(home: Path, tmp_path: Path
 def test_control_of_a_process_elsewhere_or_alive_is_kept(home: Path, tmp_path: Path, other: dict[str, Any]) -> None:
     about = {"socket": str(home / "1-a.sock"), "process": 1, "started": -1, "host": socket.gethostname(), **other}
     (tmp_path / "control.json").write_text(json.dumps(about))
-    with pytest.raises(SigmaStateError, match="does not train now"):
+    with pytest.raises(SigmaStateError, match="is not training"):
         connect(tmp_path)
     assert (tmp_path / "control.json").exists()
 
@@ -178,13 +178,13 @@ def test_an_id_that_another_process_has_by_now_does_not_make_a_run_alive() -> No
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"socket": 3}', "[" * 9_000, "\xff"])
 def test_damaged_control_is_no_obstacle(home: Path, tmp_path: Path, text: str) -> None:
     (tmp_path / "control.json").write_text(text, "latin-1")
-    with pytest.raises(SigmaStateError, match="does not train now"):
+    with pytest.raises(SigmaStateError, match="is not training"):
         connect(tmp_path)
 
 
 def test_control_that_is_a_pipe_is_not_waited_for(home: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "control.json")
-    with pytest.raises(SigmaStateError, match="does not train now"):
+    with pytest.raises(SigmaStateError, match="is not training"):
         connect(tmp_path)
 
 
@@ -196,7 +196,7 @@ def test_control_cannot_name_a_socket_outside_a_directory_of_ones_own(home: Path
         trap.listen()
         trap.setblocking(False)
         (tmp_path / "control.json").write_text(json.dumps({"socket": str(folder / "trap.sock")}))
-        with pytest.raises(SigmaStateError, match="does not train now"):
+        with pytest.raises(SigmaStateError, match="is not training"):
             connect(tmp_path)
         with pytest.raises(BlockingIOError):
             trap.accept()
@@ -272,7 +272,7 @@ def test_a_run_whose_folder_was_moved_is_named_by_the_place_to_which_it_writes(
     with pytest.raises(SigmaStateError) as refused:
         connect(moved)
     assert str(refused.value) == (
-        f"{moved}: was moved or copied from {run} while its run trains, which goes on writing there. "
+        f"{moved}: was moved or copied from {run} while its run trains, which still writes there. "
         f"Pass --run {run}, and move the folder once the run has ended."
     )
     monkeypatch.chdir(tmp_path)

@@ -108,7 +108,7 @@ def test_without_a_socket_training_warns_once_and_goes_on(on: None, monkeypatch:
         assert seen_while(sigma, expected=False) == []
         assert sigma.get("trainer.epoch") == 2
         (text,) = [text for _, text in sigma.messages.entries_after(0)]
-    assert text.startswith("monitor 'control' failed: other shells cannot steer this run, as no socket can be made")
+    assert text.startswith("monitor 'control' failed: other shells cannot steer this run, as no socket can be created")
     assert text.endswith("switch this off: [run] control = false.; training continues")
 
 

@@ -175,7 +175,7 @@ def test_each_damaged_checkpoint_is_named_if_none_is_complete(saved: Path, befor
     for path in (saved, before):
         (path / SEAL).unlink()
     said: list[str] = []
-    with pytest.raises(SigmaCheckpointError, match=f"{saved.parent}: holds no checkpoint that is intact"):
+    with pytest.raises(SigmaCheckpointError, match=f"{saved.parent}: has no intact checkpoint"):
         newest_checkpoint(tmp_path, log=said.append)
     assert [str(path / SEAL) in text for path, text in zip((saved, before), said, strict=True)] == [True, True]
 

@@ -50,7 +50,7 @@ def choose_classes(network: Network, output: str, predictions: np.ndarray) -> tu
     Raises SigmaNetworkError for an output that has no classes.
     """
     if (classes := network.classify(output, predictions)) is None:
-        raise SigmaNetworkError(f"{output}: its cost does not choose among classes. Use predict().")
+        raise SigmaNetworkError(f"{output}: its cost does not predict classes. Use predict().")
     if not np.isfinite(predictions).all():
         raise SigmaNetworkError(f"{output}: predictions are not finite. Train with other settings, or a nan_guard.")
     return classes

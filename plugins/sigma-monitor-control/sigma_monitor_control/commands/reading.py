@@ -83,9 +83,9 @@ def _read_values(client: Any, pattern: str, trainer: str | None) -> dict[str, An
 @click.command("watch")
 @patterns_argument
 @click.option(
-    "--every", metavar="SECONDS", type=float, default=1.0, show_default=True, help="Seconds between two looks."
+    "--every", metavar="SECONDS", type=float, default=1.0, show_default=True, help="Seconds between two updates."
 )
-@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after N looks that found something new.")
+@click.option("--count", metavar="N", type=click.IntRange(min=1), help="End after N updates with new values.")
 @run_option
 @trainer_option
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON document on each line.")

@@ -88,7 +88,7 @@ class Conversation:
             id = documents.identity(document)
             request = documents.request(document)
             if id in self._waiting or id in self._subscriptions:
-                raise SigmaStateError(f"request {id!r}: another one of this id is not over. Number your requests.")
+                raise SigmaStateError(f"request {id!r}: another request with this id is pending. Number your requests.")
             return self._answer_request(request)
         except Exception as error:  # also a component's; a client must not end what serves others
             return [documents.error_line(id, error)]
@@ -99,7 +99,7 @@ class Conversation:
             return [documents.answer_line(request.id, self._cancel(request))]
         do = self._function(request.do)
         if len(self._waiting) + len(self._subscriptions) >= MOST:
-            raise SigmaStateError(f"{request.do}: {MOST} requests are not over yet. Wait, or cancel some.")
+            raise SigmaStateError(f"{request.do}: {MOST} requests are pending. Wait, or cancel some.")
         answer = do(self.view, **check_arguments(request.do, do, request.arguments))
         if request.do in SUBSCRIBES:
             self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")

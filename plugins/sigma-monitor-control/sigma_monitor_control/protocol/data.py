@@ -42,7 +42,7 @@ def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -
     """Raise SigmaConfigError for a split or a row that is not there."""
     splits = view.trainer(trainer).splits()
     if split not in splits:
-        raise SigmaConfigError(f"split {split!r:.100}: is not there.{suggest_name(split, splits, 'There is')}")
+        raise SigmaConfigError(f"split {split!r:.100}: no such split.{suggest_name(split, splits, 'There is')}")
     for row in rows:
         if not 0 <= row < splits[split]:
             raise SigmaConfigError(f"row {row}: is not in {split!r}, which has rows 0 to {splits[split] - 1}.")
@@ -182,7 +182,7 @@ def _class(classes: Sequence[Any], name: str | int) -> int:
         return labels.index(str(name))
     if isinstance(name, int) and not labels:
         return name
-    raise SigmaConfigError(f"class {name!r:.100}: is not there.{suggest_name(str(name), labels, 'There is')}")
+    raise SigmaConfigError(f"class {name!r:.100}: no such class.{suggest_name(str(name), labels, 'There is')}")
 
 
 def confusion(view: View, split: str = "validation", trainer: str | None = None) -> Later:
@@ -196,7 +196,7 @@ def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
     row_losses = _losses(view, trainer, split, again=True).losses
     targets, predicted = row_losses.targets, row_losses.predicted
     if targets is None or predicted is None or targets.ndim != 1 or targets.dtype.kind not in "iu":
-        raise SigmaConfigError(f"confusion: {split!r} has no classes. Only a network that chooses among classes has.")
+        raise SigmaConfigError(f"confusion: {split!r} has no classes. Choose a network that predicts classes.")
     names = view.trainer(trainer).classes()
     size = max([len(names), *(int(values.max(initial=-1)) + 1 for values in (targets, predicted))])
     matrix = np.bincount(targets * size + predicted, minlength=size * size).reshape(size, size)

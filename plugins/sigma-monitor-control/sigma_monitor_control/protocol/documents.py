@@ -60,7 +60,7 @@ def request(document: Mapping[str, Any]) -> ClientRequest:
             f"document: needs an 'id': a whole number, or a string of at most {LONGEST_ID} characters."
         )
     if not isinstance(do, str):
-        raise SigmaConfigError("document: needs 'do', the name of what is asked for, such as 'status'.")
+        raise SigmaConfigError("document: needs 'do', the name of a function, such as 'status'.")
     return ClientRequest(identifier, do, {name: value for name, value in document.items() if name not in ("id", "do")})
 
 

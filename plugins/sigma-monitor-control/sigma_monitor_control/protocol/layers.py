@@ -33,7 +33,7 @@ def _find_layer(view: View, trainer: str, layer: str) -> LayerEntry:
     """Return a layer; raise SigmaAddressError if it is not there."""
     entries = {entry.name: entry for entry in view.trainer(trainer).network()}
     if layer not in entries:
-        raise SigmaAddressError(f"layer {layer!r:.100}: is not there.{suggest_name(layer, entries, 'There is')}")
+        raise SigmaAddressError(f"layer {layer!r:.100}: no such layer.{suggest_name(layer, entries, 'There is')}")
     return entries[layer]
 
 
@@ -98,7 +98,7 @@ def activations(
     if inputs is not None:
         return Later(lambda: _activations(view, name, layer, samples(view, name, inputs)))
     if split is None or row is None:
-        raise SigmaConfigError("activations: of which sample? Give its 'inputs', or a 'split' and a 'row' of it.")
+        raise SigmaConfigError("activations: needs a sample. Give its 'inputs', or a 'split' and a 'row' of it.")
     check_rows(view, name, split, [row])
     return Later(lambda: _activations(view, name, layer, row_of(view, name, split, row)))
 
@@ -106,7 +106,7 @@ def activations(
 def _activations(view: View, trainer: str, layer: str, sample: Mapping[str, np.ndarray]) -> dict[str, Any]:
     outputs = view.trainer(trainer).activations(sample)
     if layer not in outputs:
-        raise SigmaConfigError(f"activations: {layer!r} is a cost, which judges outputs. Choose a layer before it.")
+        raise SigmaConfigError(f"activations: {layer!r} is a cost, without activations. Choose a layer before it.")
     values = np.asarray(outputs[layer][0], np.float64)
     planes = values[None] if values.ndim == 2 else values
     drawable = planes.ndim == 3 and is_picture(planes.shape[1:])

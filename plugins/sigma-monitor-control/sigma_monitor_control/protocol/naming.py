@@ -37,7 +37,7 @@ def meant(name: str, addresses: Sequence[str]) -> str:
     if not matches:
         levels = {level for address in addresses for level in address.split(".")}
         hint = suggest_name(name.rpartition(".")[2], levels) or " `sigma get '**'` lists all."
-        raise SigmaAddressError(f"{name}: no address is called that, or ends so.{hint}")
+        raise SigmaAddressError(f"{name}: is neither an address nor the end of one.{hint}")
     raise SigmaAddressError(f"{name}: could be {list_addresses(matches)}. Write more of its levels, or a pattern.")
 
 
