@@ -143,7 +143,7 @@ def test_a_kernel_of_arrays_must_return_the_declared_shape_and_dtype(distributio
     distribution("acme-bends", COMPONENTS[3], kernels=f"def bend_array(x):\n    return {kernel}\n")
     x = symbol((3,))
     call = NumpyBackend().lower(Graph((x,), (bend(x),)), {})
-    with pytest.raises(SigmaGraphError, match=f"acme-bends:bend: it was computed as {found}, and is float32"):
+    with pytest.raises(SigmaGraphError, match=f"acme-bends:bend: its kernel returned {found} instead of float32"):
         call(np.ones(3, "f4"))
 
 

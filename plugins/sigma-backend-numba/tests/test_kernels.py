@@ -360,5 +360,5 @@ def test_a_kernel_that_numba_cannot_compile_is_named(offer):
 def test_a_meaning_of_another_dtype_than_the_row_says_is_refused(offer, monkeypatch):
     monkeypatch.setitem(MEANINGS, "acme-ops:nothing", lambda ns, x: x.astype("f8"))
     x = symbol((3,))
-    with pytest.raises(SigmaGraphError, match=r"its meaning gave float64\[3\], and it is float32\[3\]"):
+    with pytest.raises(SigmaGraphError, match=r"its meaning returned float64\[3\] instead of float32\[3\]"):
         NumbaBackend().lower(Graph((x,), (nothing(x),)), {})(np.ones(3, "f4"))

@@ -68,8 +68,8 @@ def _copy_result(node: Node, run: Call) -> Call:
         result = np.asarray(run(*given))
         if (result.shape, result.dtype) != (out.shape, out.dtype):
             raise SigmaGraphError(
-                f"{node.op}: it was computed as {result.dtype}{list(result.shape)}, and is {node.spec}. Correct its "
-                "kernel, or its row in the table of ops."
+                f"{node.op}: its kernel returned {result.dtype}{list(result.shape)} instead of {node.spec}. Correct "
+                "its kernel, or its row in the table of ops."
             )
         np.copyto(out, result)
 

@@ -229,7 +229,7 @@ def test_torch_replaces_torch_compile_without_a_compiler(monkeypatch: pytest.Mon
     monkeypatch.setattr(contestants, "which", lambda name: None)
     told: list[str] = []
     assert list(contestants.select_peers(["torch-compile"], told.append)) == ["torch"]
-    assert "there is no C++ compiler; 'torch' takes its place" in told[0]
+    assert "there is no C++ compiler; using 'torch'" in told[0]
     monkeypatch.setattr(contestants, "which", lambda name: f"/bin/{name}")
     assert list(contestants.select_peers(["torch-compile"], told.append)) == ["torch-compile"]
     assert len(told) == 1

@@ -110,7 +110,7 @@ class Edit(Command):
 
 @frozen
 class Exclude(Edit):
-    """Leave rows of a split out, from the next epoch on."""
+    """Exclude rows of a split from the next epoch on."""
 
     command = "exclude"
     already = "these rows are left out already"

@@ -6,8 +6,8 @@ from sigma_kernel import Component, hookimpl
 
 SIGMA_API = "1.0"
 COMMANDS = {
-    "exclude": ("Exclude", "Leave rows of a split out, from the next epoch on."),
-    "include": ("Include", "Take rows of a split back that were left out."),
+    "exclude": ("Exclude", "Exclude rows of a split from the next epoch on."),
+    "include": ("Include", "Take excluded rows of a split back."),
     "relabel": ("Relabel", "Give rows of a split another label, from the next epoch on."),
 }
 

@@ -79,7 +79,7 @@ METRICS = {
     "perplexity": ("perplexity:PerplexityMetric", "Perplexity: the exponential of the mean of -log p."),
     "intersection_over_union": (
         "intersection_over_union:IntersectionOverUnionMetric",
-        "Intersection over union (Jaccard index), of classes of places.",
+        "Intersection over union (Jaccard index) of the class at each position.",
     ),
     "character_error_rate": (
         "character_error_rate:CharacterErrorRateMetric",
@@ -100,7 +100,7 @@ METRICS = {
     ),
     "r_squared": ("r_squared:RSquaredMetric", "Coefficient of determination, R squared."),
 }
-CRITERIA = {"plateau": ("Plateau", "Whether a value has stopped moving: its latest values lie close together.")}
+CRITERIA = {"plateau": ("Plateau", "Whether a value has settled: its latest values are close together.")}
 
 ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     "auc": "roc_auc auroc roc_auc_score area_under_curve",

@@ -1,4 +1,4 @@
-"""Cosine distance, for embeddings of which only the direction counts."""
+"""Cosine distance, for embeddings compared by direction."""
 
 from __future__ import annotations
 

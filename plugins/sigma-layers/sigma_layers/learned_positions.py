@@ -34,7 +34,7 @@ class LearnedPositions(Layer):
         check_sequence("learned_positions", x.shape)
         if self.length is not None and x.shape[0] > self.length:
             raise SigmaNetworkError(
-                f"learned_positions({x.shape}): a sequence of {x.shape[0]} has no more than {self.length} positions. "
+                f"learned_positions({x.shape}): a sequence of {x.shape[0]} exceeds {self.length} positions. "
                 "Choose a greater length."
             )
         return {"weights": Parameter((self.length or x.shape[0], x.shape[1]), NormalVectors())}

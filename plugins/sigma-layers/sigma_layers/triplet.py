@@ -1,4 +1,4 @@
-"""Triplet loss, for embeddings in which alike samples are near each other."""
+"""Triplet loss, for embeddings with similar samples close together."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def test_inputs_that_do_not_fit_are_refused(network: Any, message: str) -> None:
 
 
 def test_a_sequence_longer_than_its_positions_is_refused() -> None:
-    with pytest.raises(SigmaNetworkError, match="a sequence of 5 has no more than 4 positions. Choose a greater"):
+    with pytest.raises(SigmaNetworkError, match="a sequence of 5 exceeds 4 positions. Choose a greater"):
         trace_layer(LearnedPositions(4), [Spec((2, 5, 3))], training=True)
 
 

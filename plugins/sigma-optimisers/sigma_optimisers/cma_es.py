@@ -1,4 +1,4 @@
-"""CMA-ES: an evolution strategy that adapts its covariance, without any gradient."""
+"""CMA-ES: a gradient-free evolution strategy that adapts its covariance."""
 
 from __future__ import annotations
 

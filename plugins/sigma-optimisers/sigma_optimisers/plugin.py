@@ -23,7 +23,7 @@ OPTIMISERS = {
     "adafactor": ("Adafactor", "Adafactor: adaptive steps with sublinear memory."),
     "muon": ("Muon", "Muon: orthogonalised momentum for matrices, AdamW for other parameters."),
     "l_bfgs": ("LBFGS", "L-BFGS: a quasi-Newton method with a line search, for full batches."),
-    "cma_es": ("CMAES", "CMA-ES: an evolution strategy that adapts its covariance, without any gradient."),
+    "cma_es": ("CMAES", "CMA-ES: a gradient-free evolution strategy that adapts its covariance."),
     "random_search": ("RandomSearch", "Random search: move to the best of some points nearby."),
 }
 TRANSFORMS = {
@@ -59,7 +59,7 @@ SCHEDULES = {
 }
 COMMANDS = {
     "freeze": ("Freeze", "Freeze parameters: they are not updated."),
-    "release": ("Release", "Train parameters again that were frozen."),
+    "release": ("Release", "Train frozen parameters again."),
 }
 KINDS = {"optimiser": OPTIMISERS, "modifier": TRANSFORMS | MODIFIERS, "schedule": SCHEDULES, "command": COMMANDS}
 

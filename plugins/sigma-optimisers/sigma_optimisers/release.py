@@ -1,4 +1,4 @@
-"""Train parameters again that were frozen."""
+"""Train frozen parameters again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sigma_optimisers.freeze import find_flags
 
 @frozen
 class Release(PatternCommand):
-    """Train parameters again that were frozen."""
+    """Train frozen parameters again."""
 
     command = "release"
 

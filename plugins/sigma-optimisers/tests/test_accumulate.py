@@ -69,7 +69,7 @@ def test_parameters_that_do_not_match_are_updated_in_every_step():
 
 
 def test_two_of_them_for_one_parameter_are_refused():
-    with pytest.raises(SigmaConfigError, match="transform 'b': another transform holds back updates already. Keep one"):
+    with pytest.raises(SigmaConfigError, match="transform 'b': another transform already delays updates. Keep one"):
         Trial(GradientDescent(0.1, transforms={"a": AccumulateGradients(2), "b": AccumulateGradients(2)}))
     Trial(
         GradientDescent(

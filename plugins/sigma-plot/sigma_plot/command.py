@@ -82,7 +82,7 @@ def select_curves(curves: Curves, patterns: Sequence[str]) -> Curves:
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
             listing = ", ".join(names) or "none"
-            raise SigmaConfigError(f"--value {pattern}: was not measured. There are: {listing}.")
+            raise SigmaConfigError(f"--value {pattern}: has no recorded values. There are: {listing}.")
     wanted = [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
     return {run: {name: values[name] for name in wanted if name in values} for run, values in curves.items()}
 

@@ -200,7 +200,7 @@ def test_png_without_matplotlib_says_what_to_install(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--value", "x"], "--value x: was not measured. There are: training.loss, validation.accuracy."),
+        (["--value", "x"], "--value x: has no recorded values. There are: training.loss, validation.accuracy."),
         (["--save", "x.gif"], "--save x.gif: unknown format. Name a file with one of .svg, .png, .csv."),
         (["--save", "none/x.svg"], "--save none/x.svg: No such file or directory. Choose another file."),
     ],

@@ -23,7 +23,7 @@ RECIPES = {
     "iris": "Classify three species of iris by four features.",
     "lstm": "Add two marked numbers of a long sequence, by an LSTM.",
     "mnist": "Classify MNIST: 28 x 28 handwritten digits, as in the first Sigma.",
-    "parkinsons": "Tell voices with Parkinson's disease from others by 22 measures, from a CSV by path.",
+    "parkinsons": "Detect Parkinson's disease in voices by 22 measures, from a CSV by path.",
     "residual": "Classify handwritten digits by a small residual network with batch normalisation.",
     "tictactoe": "Learn to play tic-tac-toe from all of its positions.",
     "wdbc": "Classify tumours as malignant or benign by 30 features.",

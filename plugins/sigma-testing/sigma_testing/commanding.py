@@ -85,7 +85,7 @@ class CommandSuite(Suite):
         """Write a docstring of a sentence, with the fields below a line `Args:`."""
         cls = type(self.make())
         first = (cls.__doc__ or "").strip().partition("\n")[0]
-        assert first.endswith("."), f"the first line of the docstring of {cls.__name__} is no sentence"
+        assert first.endswith("."), f"the first line of the docstring of {cls.__name__} is not a sentence"
         lacking = [field.name for field in attrs.fields(cls) if field.name not in settings.read_docs(cls)]
         assert not lacking, f"Args: lacks {', '.join(lacking)}"
 

@@ -260,8 +260,8 @@ class HookSuite(Suite):
         result = self.run(hook)
         silent = {address for address in hook.writes if literal(address)} - {address for address, _ in result.published}
         assert not result.fired or not silent, (
-            f"writes: {', '.join(sorted(silent))} is never published. Publish it, or declare it no more; if it needs "
-            "other values, give them in values()."
+            f"writes: {', '.join(sorted(silent))} is never published. Publish it, or remove the declaration; if it "
+            "needs other values, give them in values()."
         )
 
     def test_it_runs_in_a_session_in_which_what_it_reads_comes_late(self) -> None:

@@ -232,7 +232,7 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     undeclared = sorted({name for _, name in update.slots} - declared)
     if undeclared:
         where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
-        raise SigmaComponentError(f"{where} (declared are {names}). Declare it, or return it no more.")
+        raise SigmaComponentError(f"{where} (declared are {names}). Declare it, or do not return it.")
     return optimiser.complete_update(update, objective)
 
 

@@ -86,9 +86,9 @@ class StoreSuite(Suite):
             run.checkpoints("trainer").write(str(number), checkpoint(number))
         stored = self.open(run).checkpoints("trainer")
         assert stored.numbers() == [3, 12], "numbers() are the iterations, in order."
-        assert self.open(run).trainers() == ["trainer"], "trainers() are those that have checkpoints."
+        assert self.open(run).trainers() == ["trainer"], "trainers() lists trainers with checkpoints."
         label, copy = stored.newest(warnings.warn, _accept)
-        assert label == "12", "newest() returns the one of the last iteration."
+        assert label == "12", "newest() returns the last iteration's checkpoint."
         expected = checkpoint(12)
         assert copy.arrays.keys() == expected.arrays.keys(), "arrays are missing, or were added."
         for name, array in expected.arrays.items():
@@ -109,13 +109,13 @@ class StoreSuite(Suite):
 
         def refuse(label: str, found: Checkpoint) -> None:
             if label == "12":
-                raise SigmaCheckpointError("12: does not fit. Take another.")
+                raise SigmaCheckpointError("12: does not fit. Use another.")
 
         run, messages = self.create(tmp_path), list[str]()
         for number in (3, 12):
             run.checkpoints("trainer").write(str(number), checkpoint(number))
         assert self.open(run).checkpoints("trainer").newest(messages.append, refuse)[0] == "3"
-        assert messages == ["12: does not fit. Take another."], "the log says why a checkpoint is passed over."
+        assert messages == ["12: does not fit. Use another."], "the log says why a checkpoint is passed over."
 
     def test_checkpoints_that_are_set_aside_are_none_of_the_newest(self, tmp_path: Path) -> None:
         """Leave the older ones, and label the others by their branch."""
@@ -138,7 +138,7 @@ class StoreSuite(Suite):
         assert run.journal.durable() is None, "durable() returns why rows could be lost (there is no reason)."
         run.release()
         part = self.open(run).excerpt(["trainer"], warnings.warn)
-        assert part.is_complete, "the whole journal was asked for."
+        assert part.is_complete, "a whole journal is complete."
         journal = part.rows("trainer")
         assert [each["iteration"] for each in journal] == [0, 1, 2], "rows are missing, or in another order."
         assert part.rows("other") == [], "another trainer has no rows."
@@ -151,11 +151,11 @@ class StoreSuite(Suite):
         for number, (score, keep) in enumerate(((0.5, True), (0.9, False), (0.1, False), (0.2, False), (None, False))):
             stored.save(number, evolve(checkpoint(number), score=score, keep=keep))
             stored.flush()
-        assert self.open(run).checkpoints("trainer").numbers() == [0, 1, 4], "kept are the marked, the best, the last."
+        assert self.open(run).checkpoints("trainer").numbers() == [0, 1, 4], "keep the marked, the best and the last."
         stored.save(1, checkpoint(1))
         run.flush()
         assert stored.read_manifest("1", warnings.warn)["score"] == 0.9, "a save without a score keeps the earlier one."
-        assert stored.epochs() == {0: 0, 1: 0, 4: 0}, "epochs() are those of the checkpoints, by iteration."
+        assert stored.epochs() == {0: 0, 1: 0, 4: 0}, "epochs() maps iterations of checkpoints to epochs."
 
     def test_what_was_saved_does_not_change_with_what_was_given(self, tmp_path: Path) -> None:
         """Share no array with the caller, in either direction."""
@@ -165,7 +165,7 @@ class StoreSuite(Suite):
         given[:] = -1
         for _ in range(2):
             for arrays in (run.checkpoints("trainer").read("3", warnings.warn).arrays, run.initial("trainer")):
-                assert arrays["x"].tolist() == [0.0, 1.0, 2.0], "an array is shared with who gave or read it."
+                assert arrays["x"].tolist() == [0.0, 1.0, 2.0], "an array is shared with the caller."
                 arrays["x"][:] = -1
         assert run.initial("other") == {}, "another trainer has no initial values."
 
@@ -179,7 +179,7 @@ class StoreSuite(Suite):
         assert run.journal.durable() is None
         rows = [*self.open(run).metric_rows(warnings.warn)]
         assert [each["iteration"] for each in rows] == [10, 20], "rows are missing, or in another order."
-        assert rows[1]["values"]["training.loss"]["last"] is None, "JSON has no number for one that is not finite."
+        assert rows[1]["values"]["training.loss"]["last"] is None, "a number that is not finite reads back as None."
         curves = self.open(run).curves(warnings.warn)
         assert curves["trainer"].curves()["training.loss"].values[0] == 0.5
 
@@ -210,7 +210,7 @@ class StoreSuite(Suite):
 
         with pytest.raises(SigmaConfigError):
             self.make().create(tmp_path, "small", warnings.warn, fail, self._fill)
-        assert [*self.make().runs([tmp_path])] == [], "a run is left that could not be created."
+        assert [*self.make().runs([tmp_path])] == [], "a failed create() leaves a run behind."
 
     def test_there_is_nothing_to_open_where_no_run_is(self, tmp_path: Path) -> None:
         """Raise SigmaCheckpointError."""
@@ -227,7 +227,7 @@ class StoreSuite(Suite):
         assert again.read("summary.json") == b"second, which is longer"
         assert again.read("images/one.png") == b"\x00\xff"
         assert again.read("notes.txt") == b"by hand\n", "create() fills the run."
-        assert again.read("config.toml") == TEXT.encode(), "the configuration is that which describe() returned."
+        assert again.read("config.toml") == TEXT.encode(), "the configuration is the text of describe()."
         assert again.read("other.txt") is None, "read() returns None where there is nothing."
 
     def test_a_version_changes_with_what_it_is_of(self, tmp_path: Path) -> None:

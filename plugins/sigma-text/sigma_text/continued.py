@@ -121,5 +121,5 @@ class _Tracer:
                 here = all_[:, t : t + 1] if all_.ndim > 1 else all_
                 if here.shape != piece.shape or not np.allclose(here, piece, 1e-6, 1e-9):
                     raise SigmaNetworkError(
-                        f"{name}: computes something else for single entries than for whole sequences. {REMEDY}"
+                        f"{name}: computes other values for single entries than for whole sequences. {REMEDY}"
                     )

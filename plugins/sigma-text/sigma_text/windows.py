@@ -67,7 +67,7 @@ class TextWindows(Dataset):
         if classes and len(self.characters) > classes:
             count = len(self.characters)
             raise SigmaDataError(
-                f"{self.where}: the text has {count} different characters, and the network chooses among {classes}. "
+                f"{self.where}: the text has {count} different characters, and the network predicts {classes}. "
                 f"Write embedding({count}, ...) and output({count})."
             )
         characters = "".join(map(str, names))

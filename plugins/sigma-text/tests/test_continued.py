@@ -141,8 +141,8 @@ def turn(x: Any) -> Any:
         (LSTM(3, sequence=True, direction="reverse"), "2-lstm: LSTM: continues a sequence only in the forward"),
         (Attention(2), "2-attention: attention: continues a sequence only if it is causal"),
         (Flatten() + Dense(LENGTH * 3) + Reshape(LENGTH, 3), "3-dense: matmul.*keep the axis of time"),
-        (Function(lambda x: f.mean(x, 1, keepdims=True) + x) + Dense(3), "2-function: computes something else"),
-        (Function(turn) + Dense(3), "2-function: computes something else for single entries than for whole sequences"),
+        (Function(lambda x: f.mean(x, 1, keepdims=True) + x) + Dense(3), "2-function: computes other values"),
+        (Function(turn) + Dense(3), "2-function: computes other values for single entries than for whole sequences"),
     ],
 )
 def test_layers_that_cannot_continue_a_sequence_are_refused_by_name(body: Any, message: str) -> None:

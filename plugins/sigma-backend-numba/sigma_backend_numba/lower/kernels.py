@@ -86,7 +86,7 @@ class Compiled:
             reason = " ".join(str(error).split())[:LONGEST]
             raise SigmaGraphError(
                 f"{self.op}: Numba cannot compile its kernel for {self.dtypes[-1]} ({reason}). See the README of the "
-                "backend for what a kernel is given."
+                "backend for a kernel's arguments."
             ) from error
 
     def _signature(self, types: Any) -> Any:
@@ -147,7 +147,7 @@ def _fitting(node: Node, found: Any) -> np.ndarray:
     result = np.asarray(found)
     if (result.shape, result.dtype) != (node.shape, np.dtype(node.dtype)):
         raise SigmaGraphError(
-            f"{node.op}: its meaning gave {result.dtype}{list(result.shape)}, and it is {node.spec}. Correct the "
+            f"{node.op}: its meaning returned {result.dtype}{list(result.shape)} instead of {node.spec}. Correct the "
             "meaning, or the op's row in the table."
         )
     return result

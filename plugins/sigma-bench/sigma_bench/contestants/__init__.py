@@ -45,7 +45,7 @@ def select_peers(names: Iterable[str], tell: Callable[[str], None]) -> Iterator[
             )
         require_library(f"peer {name!r}", PEERS[name].library)
         if name == "torch-compile" and not compiler():
-            tell("peer 'torch-compile': there is no C++ compiler; 'torch' takes its place. Install g++, or set CXX.")
+            tell("peer 'torch-compile': there is no C++ compiler; using 'torch'. Install g++, or set CXX.")
             name = "torch"
         yield name
 

@@ -75,7 +75,7 @@ CHECKPOINT = click.option(
 
 DATA = click.option(
     "--data", metavar="PATH", type=click.Path(path_type=Path),
-    help="Where the data of the run lie now; they may have changed.",
+    help="Where the data of the run are now; they may have changed.",
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a text to continue to a command; each is None unless it is given."""
     for option in (
         click.option(
-            "--seed", metavar="N", type=click.IntRange(min=0), help="With --text: of random choices, by default 0."
+            "--seed", metavar="N", type=click.IntRange(min=0), help="With --text: the seed of sampling, by default 0."
         ),
         click.option(
             "--temperature",

@@ -115,7 +115,7 @@ def _encode_within_limit(manifest: Mapping[str, Any], log: Log) -> bytes:
     if lacks:
         log(f"ALARM: a checkpoint lacks {', '.join(lacks)}: too large. It can predict, but training cannot resume.")
     if len(text) > LARGEST:
-        raise ValueError(f"what is not an array takes {len(text):,} bytes, and {LARGEST:,} are allowed")
+        raise ValueError(f"values other than arrays take {len(text):,} bytes; {LARGEST:,} are allowed")
     return text
 
 
