@@ -36,7 +36,7 @@ def protect(values: Any) -> Any:
 
 
 def as_numpy(values: Any) -> np.ndarray:
-    """Convert an array of any library, or what NumPy converts, without a copy where that is possible.
+    """Convert an array of any library, or any value that NumPy converts, without a copy if possible.
 
     Tensors lose their gradient and are copied from their device, floats of fewer bits than NumPy has become float32,
     and rows that are arrays or lists themselves, as in lists of Arrow, become axes.  Raises what their library does.

@@ -1,4 +1,4 @@
-"""Courses: what one call of ``run`` or ``fit`` trains, from its beginning to its end."""
+"""Courses: the training of one call of ``run`` or ``fit``, from beginning to end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sigma_kernel.summary import Summary
 
 @define(eq=False)
 class Course:
-    """The training of several trainers, each in a thread of its own; or of one with ``goals``, in the calling thread.
+    """The training of several trainers, each in its own thread; or of one with ``goals``, in the calling thread.
 
     A trainer that fails stops the others.  While the course is ``attended``, it waits for a command to go on instead,
     and the others pause.
@@ -31,7 +31,7 @@ class Course:
     prepared: threading.Event = field(factory=threading.Event, init=False)
     begun: threading.Event = field(factory=threading.Event, init=False)  # or failed to begin
     signals: deque[int] = field(factory=deque, init=False)  # that were sent to end it
-    failure: BaseException | None = field(default=None, init=False)  # the first one, unless its trainer has gone on
+    failure: BaseException | None = field(default=None, init=False)  # the first, unless its trainer has continued
     _threads: dict[threading.Thread, threading.Event] = field(factory=dict, init=False)  # with their ends
 
     @property
@@ -40,7 +40,7 @@ class Course:
         return any(trainer.is_busy for trainer in self.claimed)
 
     def prepare(self) -> None:
-        """Prepare the trainers; raise a SigmaError for one that is training, or that nothing would end."""
+        """Prepare the trainers; raise a SigmaError for one that is training, or has no end condition."""
         for trainer in self.trainers:
             trainer.prepare()
             trainer.lifecycle.check_free()
@@ -87,7 +87,7 @@ class Course:
             end.set()
 
     def _wait(self, trainer: Trainer, error: Exception) -> bool:
-        """Wait, after a failure, for a command to go on; return whether there was one before everybody had left."""
+        """Wait, after a failure, for a command to continue; return whether one came before all clients left."""
         if not self.attended():
             return False
         failed = trainer.lifecycle

@@ -6,16 +6,15 @@ A criterion is written as text, or in Python; both give the same object, and ``s
     validation.loss increases for 5 epochs and epoch reaches 10
 
 ``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` strictly beyond it. The
-address of another value may stand in place of the number: ``training.loss below validation.loss``.
-``increases`` and ``decreases`` compare with the value at the previous evaluation, ``improves`` with the smallest value
-so far (``improves upwards``: the largest); ``by 0.1`` sets the least difference. ``for 5 epochs`` evaluates once per
-epoch and holds after five consecutive epochs in which the criterion held; ``for 5 epochs in all`` counts them in total.
-``once`` lets it hold for the first time only. Both belong to the condition before them, and ``not`` to all of it:
-``not x increases for 3 epochs`` is ``not (x increases for 3 epochs)``.
-``any`` or ``all`` before a pattern applies to all its matches. The result is unknown as long as a value is unpublished
-or NaN; ``and``, ``or`` and ``not`` follow Kleene's three-valued logic. A criterion whose result is unknown does not
-hold. A criterion of a plugin is called by its name, with its settings, in which addresses need no quotes:
-``plateau(training.loss, window=20) and epoch reaches 3``.
+address of another value may replace the number: ``training.loss below validation.loss``. ``increases`` and
+``decreases`` compare with the value at the previous evaluation, ``improves`` with the smallest value so far (``improves
+upwards``: the largest); ``by 0.1`` sets the least difference. ``for 5 epochs`` evaluates once per epoch and holds after
+five consecutive epochs in which the criterion held; ``for 5 epochs in all`` counts them in total. ``once`` lets it hold
+for the first time only. Both belong to the condition before them, and ``not`` to all of it: ``not x increases for 3
+epochs`` is ``not (x increases for 3 epochs)``. ``any`` or ``all`` before a pattern applies to all its matches. The
+result is unknown as long as a value is unpublished or NaN; ``and``, ``or`` and ``not`` follow Kleene's three-valued
+logic. A criterion whose result is unknown does not hold. A criterion of a plugin is called by its name, with its
+settings, in which addresses need no quotes: ``plateau(training.loss, window=20) and epoch reaches 3``.
 
 Criteria have no mutable state: the caller passes their memory, plain values saved with the run.
 """
@@ -46,7 +45,7 @@ LONGEST = 300  # words of a criterion, to limit the depth of nesting
 class Criterion(ABC):
     """A condition that is evaluated repeatedly.
 
-    That of a plugin is a frozen class of attrs whose fields are its settings: numbers, booleans, and strings such as
+    A plugin's criterion is a frozen attrs class whose fields are its settings: numbers, booleans, and strings such as
     addresses. It overrides :meth:`answer`, and :meth:`addresses` with what it reads.
     """
 
@@ -73,7 +72,7 @@ class Criterion(ABC):
         return None
 
     def bound(self, load: Callable[[str, str], Any]) -> Criterion:
-        """Return the criterion with those of plugins in it made; ``load(kind, name)`` returns their classes."""
+        """Return the criterion with plugins' criteria in it constructed; ``load(kind, name)`` returns their classes."""
         parts = {f.name: getattr(self, f.name) for f in fields(type(self))}
         new_parts = {name: part.bound(load) for name, part in parts.items() if isinstance(part, Criterion)}
         return evolve(self, **new_parts) if any(new_parts[name] is not parts[name] for name in new_parts) else self
@@ -201,7 +200,7 @@ class Question(Criterion):
         return (self.subject,) if self.verb == "improves" else ()
 
     def addresses(self) -> tuple[str, ...]:
-        """Return the subject, and what it is compared with."""
+        """Return the subject, and the other side of the comparison."""
         return (self.subject, self.number) if isinstance(self.number, str) else (self.subject,)
 
     def __str__(self) -> str:
@@ -266,7 +265,7 @@ class Named(Criterion):
     settings: tuple[tuple[str, Any], ...]
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Refuse: it is not made yet."""
+        """Refuse: it is not bound yet."""
         raise SigmaConfigError(f"{self}: is not bound to its plugin. Call `bound(catalogue().load)` first.")
 
     def addresses(self) -> tuple[str, ...]:
@@ -392,7 +391,7 @@ class Subject:
         return self._ask("decreases", by)
 
     def improves(self, by: float = 0.0, upwards: bool = False) -> Question:
-        """Return the criterion that it is the smallest value so far, or the largest if ``upwards``."""
+        """Return the criterion that the value is the smallest so far, or the largest if ``upwards``."""
         return self._ask("improves upwards" if upwards else "improves", by)
 
     def _ask(self, verb: str, number: Any) -> Question:

@@ -49,7 +49,7 @@ class Stretch:
 
 @frozen
 class Branch:
-    """A branch of the history: its number, that of its parent, and the iteration at which it left it."""
+    """A branch of the history: its number, its parent's, and the iteration at which they separate."""
 
     number: int
     parent: int | None = None
@@ -63,7 +63,7 @@ def limits(branches: Sequence[Branch]) -> list[float]:
 
 @frozen(eq=False)
 class BranchedCurves:
-    """What was measured of a trainer: its branches, and the curve of each name on each of them, by the branch's index.
+    """The history of a trainer: its branches, and the curve of each name on each branch, by the branch's index.
 
     A reset begins another branch with the same number.
     """
@@ -74,7 +74,7 @@ class BranchedCurves:
     __repr__ = brief
 
     def stretches(self, name: str) -> list[Stretch]:
-        """Return the values of a name on all branches; none for a name that was not measured."""
+        """Return the values of a name on all branches; none for an unknown name."""
         return [Stretch(self.branches[at].number, curve) for at, curve in self.lines.get(name, {}).items()]
 
     def curves(self) -> dict[str, Curve]:
@@ -197,7 +197,7 @@ class _Rows:
             points.append((*at, *(np.nan if value[key] is None else value[key] for key in ("last", "low", "high"))))
 
     def _turn(self, about: tuple[Any, ...], iteration: float) -> None:
-        """Begin another branch, or go on after a resume from an earlier iteration: what follows that is replaced."""
+        """Begin another branch, or continue after a resume from an earlier iteration: later rows are replaced."""
         number, session, start = about
         indices = [n for n, branch in enumerate(self.branches) if branch.number == number]
         if indices and (session is None or session != self.about[1]):

@@ -154,8 +154,8 @@ class Environment(SteeringMethods, settings.Settled):
         return self._runner.signal
 
     def status(self) -> str:
-        """Return the state for those that watch: ``compiling``, if training waits for that, or how training ended."""
-        if self.state in ("paused", "stopped", "failed"):  # what is compiled then is for somebody else
+        """Return the state for monitors: ``compiling``, if training waits for that, or how training ended."""
+        if self.state in ("paused", "stopped", "failed"):  # other compilations do not delay training
             return describe_end(self.lifecycles(), self.signal) if self.state == "stopped" else self.state
         busy = any(trainer.is_compiling for trainer in self.lifecycles().values())
         return "compiling" if busy else self.state
@@ -182,9 +182,9 @@ class Environment(SteeringMethods, settings.Settled):
     def run(self, progress: bool | None = None, stay: bool = False) -> Summary:
         """Train until every trainer has finished, and return the summary.
 
-        By default, a terminal or a notebook shows the progress; ``progress`` shows it always or never.  If a trainer
-        fails, that is raised once its newest good state is saved; with ``stay``, only when no monitor is attended any
-        more: until then it can be steered, and told to go on.
+        By default, a terminal or a notebook shows the progress; ``progress`` shows it always or never.  A trainer's
+        failure is raised once its newest good state is saved; with ``stay``, only when no monitor is attended any more:
+        until then it can be steered and continued.
 
         Ctrl-C, SIGTERM or SIGHUP finishes the burst, saves and returns with the status ``interrupted``; the process
         continues, and ``signal`` is the signal's number.  A second one aborts.  SIGUSR1 saves a checkpoint; training
@@ -198,7 +198,7 @@ class Environment(SteeringMethods, settings.Settled):
     def run_async(self, progress: bool | None = None) -> TrainingHandle:
         """Train as :meth:`run` does, in the background; return a handle once training has begun.
 
-        Ctrl-C does not end it.  Raises what is wrong before training begins; the handle's ``result`` raises the rest.
+        Ctrl-C does not end it. Raises errors of the preparation; the handle's ``result`` raises later ones.
         """
         self._check("run")
         course = Course([*self.trainers.values()], self.log)
@@ -247,7 +247,7 @@ class Environment(SteeringMethods, settings.Settled):
             stored.commit()
 
     def begin_from(self, run: Path) -> None:
-        """Give trainers that are not prepared what a run learned from its data, and the initial values it has kept."""
+        """Give unprepared trainers the fitted values of a run's data, and its initial values."""
         stored = self._records.open(run)
         for trainer in self.trainers.values():
             trainer.begin_from(stored)

@@ -22,7 +22,7 @@ HEAD, TAIL = 1_200, 800  # characters of a longer line of a message that are kep
 
 
 class SigmaError(Exception):
-    """An error that the user can correct; the message says how.
+    """An error that the user can correct; the message states the remedy.
 
     A line that quotes a very long value is shortened in its middle.
     """
@@ -56,7 +56,7 @@ class SigmaNetworkError(SigmaError):
 
 
 class SigmaAddressError(SigmaError, KeyError):
-    """An address does not exist, or its value cannot be set to what was given."""
+    """An address does not exist, or cannot be set to the given value."""
 
     exit_code = 2
 
@@ -97,7 +97,7 @@ class SigmaDifferenceError(SigmaTrainingError):
 
 
 class SigmaMemoryError(SigmaError, MemoryError):
-    """There is too little memory, on a device of a backend or for a component."""
+    """Out of memory, on a device of a backend or for a component."""
 
 
 class SigmaCheckpointError(SigmaError):
@@ -105,7 +105,7 @@ class SigmaCheckpointError(SigmaError):
 
 
 class SigmaWarning(UserWarning):
-    """What a user should know about a run that begins nevertheless."""
+    """A warning about a run that begins nevertheless."""
 
 
 def warn(text: str) -> None:
@@ -124,7 +124,7 @@ def error_text(error: BaseException) -> str:
 
 
 def scarce(error: MemoryError) -> str:
-    """Return what to tell of an allocation that failed; NumPy's errors say how much was wanted."""
+    """Return the message for a failed allocation; NumPy's errors state the size."""
     much = str(error).rstrip(".") or "an array could not be allocated"
     return f"out of memory: {much}. Choose a smaller batch_size, shorter sequences, or fewer units."
 
@@ -151,7 +151,7 @@ def component_name(component: object) -> str:
 
 
 def expect(holds: bool, rule: str, value: Any) -> None:
-    """Raise SigmaComponentError with a rule of the contract, and what was got instead, unless it holds."""
+    """Raise SigmaComponentError with a rule of the contract, and the actual result, unless it holds."""
     if not holds:
         raise SigmaComponentError(f"{rule} (got {_describe_value(value)}).")
 

@@ -160,7 +160,7 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 def variance(x: Array, axis: Axis = None, keepdims: bool = False, correction: float = 0.0) -> Array:
     """Return the variance over axes: the sum of squared deviations over their number minus ``correction``.
 
-    The mean is subtracted twice: what rounding leaves of a large one the first time has a mean that is known better.
+    The mean is subtracted twice: after the first time, the rest of a large mean is computed more exactly.
     """
     shifted: Array = x - mean(x, axis, keepdims=True)
     centred: Array = shifted - mean(shifted, axis, keepdims=True)
@@ -376,10 +376,10 @@ def scan(
     """Loop over the leading axis of the sequences; return the last carries and the stacked outputs of all steps.
 
     ``body(*carry, *one entry of each sequence, *constants)`` returns the new carries and the outputs of a step. Other
-    nodes of the surrounding graph that it uses are constants as well; what it makes of them alone is computed once,
+    nodes of the surrounding graph that it uses are constants as well; nodes that depend only on them are computed once,
     before the loop. With ``reverse``, steps run from the last entry to the first, and outputs are stacked at the
-    positions read. ``length`` is required if there is no sequence. Gradients read carries and outputs, and compute all
-    else of a step again: return as outputs what costs more to compute than to keep.
+    positions read. ``length`` is required if there is no sequence. Gradients read carries and outputs, and recompute
+    the rest of a step: return as outputs the values that cost more to compute than to keep.
     """
     for name, value in {"carry": carry, "sequences": sequences, "constants": constants}.items():
         if isinstance(value, Node):

@@ -23,7 +23,7 @@ class Messages(Generic[T]):
         self.add(lambda number: entry)
 
     def add(self, make: Callable[[int], T]) -> T:
-        """Add and return the entry that is made of its number."""
+        """Add and return the entry built from its number."""
         number = next(self._count)
         self._logged.append((number, message := make(number)))
         return message

@@ -1,4 +1,4 @@
-"""The run that an environment writes to, in a store: what is said about it as a whole."""
+"""The run that an environment writes to, in a store: its records as a whole."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RunRecords:
             self.run.lock()
 
     def draw(self, run: StoredRun) -> None:
-        """Draw the curves of a run, told apart by the names of trainers."""
+        """Draw the curves of a run, labelled with the names of trainers."""
         try:
             chart: Chart = Resolver(self.catalogue)(Chart, CURVES, "curves")
             drawn = str(chart.draw(Path(run.place).name, run.curves(self.log)))
@@ -119,7 +119,7 @@ class RunRecords:
 def restore(run: StoredRun, trainers: Mapping[str, Lifecycle], edits: Sequence[str], log: Log) -> Excerpt:
     """Restore the newest checkpoint of each trainer; return the journal since then.
 
-    The whole journal is read if what follows the newest bookmarks is not enough.  Raises SigmaCheckpointError if the
+    The whole journal is read if the rows after the newest bookmarks are not enough.  Raises SigmaCheckpointError if the
     run cannot be resumed, SigmaConfigError for edits that do not fit it.
     """
     lines = list[str]()

@@ -106,7 +106,7 @@ class Runner:
             signal.raise_signal(course.signals[0])
 
     def run_in_background(self, course: Course, progress: bool | None, name: str) -> TrainingHandle:
-        """Begin a course; return a handle of its training, which goes on in a thread of its own."""
+        """Begin a course; return a handle of its training, which continues in its own thread."""
         self._begin(course, progress)
         summary = in_thread(partial(self._complete, course), f"sigma-{name}")
         self._handles.append(TrainingHandle(name, self.owner.stop, summary))
@@ -190,7 +190,7 @@ class Runner:
             if there:
                 course.save()
             return
-        if course.failure and not course.signals:  # it waits for a command: the exit code is that of the failure
+        if course.failure and not course.signals:  # it waits for a command: the exit code is the failure's
             course.stop(interrupted=True)
             return
         course.signals.append(number)

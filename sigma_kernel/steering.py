@@ -8,7 +8,7 @@ from typing import Any
 
 
 class SteeringMethods:
-    """Trainers that commands can be sent to: all that a command concerns, or the one that ``trainer`` names.
+    """The receivers of commands: all trainers that a command concerns, or the named ``trainer``.
 
     Commands act at the next boundary between bursts; each call returns when it has, or raises why it did not.
     """
@@ -59,7 +59,7 @@ class SteeringMethods:
         return self.send("swap", slot=slot, component=component, trainer=trainer)
 
     def exclude(self, rows: int | Iterable[int], split: str = "training", trainer: str | None = None) -> dict[str, Any]:
-        """Leave rows of a split out from the next epoch on; they are numbered from 0, before they are shuffled.
+        """Exclude rows of a split from the next epoch on; they are numbered from 0, before shuffling.
 
         The data themselves are not changed.  Raises a SigmaError for rows that do not exist, and if too few are left.
         """
@@ -72,10 +72,10 @@ class SteeringMethods:
     def relabel(
         self, rows: int | Iterable[int], label: Any, split: str = "training", trainer: str | None = None
     ) -> dict[str, Any]:
-        """Give rows of a split another label from the next epoch on, or with None that of the data again.
+        """Give rows of a split another label from the next epoch on, or with None the data's again.
 
-        A label is a raw one: that of a class, or a value like those in the data; with several sections of targets, a
-        dictionary by section.  Preprocessors are applied to it, and not fitted again.
+        A label is raw: a class, or a value like those in the data; with several sections of targets, a dictionary by
+        section.  Preprocessors are applied to it, and not fitted again.
         """
         return self.send("relabel", rows=rows, label=label, split=split, trainer=trainer)
 

@@ -17,7 +17,7 @@ class Summary:
     """The summary of a run; ``status`` is finished, stopped, interrupted or failed, or the state of an ongoing run.
 
     ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split
-    with edits in force, and ``why`` tells why training failed; each is left out where there is nothing to say.
+    with edits in force, and ``why`` holds the reason of a failure; each is left out if empty.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""Call functions in threads of their own, with futures for their results."""
+"""Call functions in new threads, with futures for their results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ T = TypeVar("T")
 
 
 def in_thread(act: Callable[[], T], name: str, daemon: bool = True) -> Future[T]:
-    """Call a function in a new thread of this name; return the future of what it returns or raises.
+    """Call a function in a new thread of this name; return the future of its result or exception.
 
-    One that is no ``daemon`` ends what it does even when the interpreter exits; executors cannot start threads then.
+    If not ``daemon``, it finishes even when the interpreter exits; executors cannot start threads then.
     """
     answer: Future[T] = Future()
 

@@ -1,4 +1,4 @@
-"""What monitors see of an environment, and how they send commands."""
+"""The views of monitors on an environment, and their commands."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class EnvironmentView:
         return [entry for entry in entries if entry is not None]
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
-        """Return what was measured, or set, at an address since a cursor, and the next cursor."""
+        """Return the recorded values, or changes, of an address since a cursor, and the next cursor."""
         trainer, _, name = address.partition(".")
         return self.trainer(trainer).stretches(name, after, most)
 

@@ -1,4 +1,4 @@
-"""The monitors of an environment: which ones watch it, each in a thread of its own, and their end."""
+"""The monitors of an environment, each in its own thread, and their end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class MonitorThreads:
 
 @define(eq=False)
 class Watchers:
-    """The monitors of an environment; one that fails is logged, and disturbs nothing."""
+    """The monitors of an environment; a failure is logged, and affects nothing else."""
 
     log: Callable[[str], object]
     _watch: MonitorThreads = field(factory=MonitorThreads, init=False)
@@ -52,7 +52,7 @@ class Watchers:
                 self._watch.threads[name] = in_thread(observe, f"sigma-{name}")
 
     def is_attended(self) -> bool:
-        """Return whether somebody is connected to a monitor who could steer a run that failed."""
+        """Return whether a client that could steer a failed run is connected to a monitor."""
         return any(monitor.is_attended() for monitor in self._started.values())
 
     def take(self) -> MonitorThreads:

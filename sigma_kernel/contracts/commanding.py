@@ -63,7 +63,7 @@ class SaveOrder(Protocol):
 
 
 class CommandEffects(Protocol):
-    """What a command may do besides changing the run, once that is journalled."""
+    """The side effects that a command may have once it is journalled."""
 
     def fire(self, scale: TimeScale) -> None:
         """Run the hooks that are due at an event."""
@@ -86,7 +86,7 @@ class CommandTarget(Protocol):
 
 @frozen(eq=False, repr=False)
 class CommandPlan:
-    """What a command makes of a run.
+    """The planned changes of a command.
 
     Args:
         run: The new value of the run.
@@ -104,8 +104,8 @@ class Command(ABC):
     """A live change of a run (component kind ``command``), as an attrs class decorated with ``frozen``.
 
     Its fields are plain JSON values, documented below ``Args:``; the first line of its docstring is what people read in
-    help and lists. A command is made and checked by its sender, applied between two bursts, written to the journal, and
-    replayed from there. Whatever :meth:`check` and :meth:`plan` raise refuses it, and nothing has changed.
+    help and lists. The sender constructs and checks a command; it is applied between two bursts, written to the
+    journal, and replayed from there. An exception of :meth:`check` or :meth:`plan` refuses it without any change.
     """
 
     command: ClassVar[str]  # its name in the journal: that of the component, of third parties ``distribution:name``
@@ -120,7 +120,7 @@ class Command(ABC):
         """Return what becomes of the run, which stays as it is; raise a SigmaError if the command does not fit it."""
 
     def check(self, run: CommandedRun) -> None:
-        """Raise a SigmaError if that is known already, in the sender's thread; arrays must not be read."""
+        """Raise a SigmaError for mistakes detectable in the sender's thread; arrays must not be read."""
         return
 
     def act(self, effects: CommandEffects, before: CommandedRun, at: int) -> None:
@@ -163,7 +163,7 @@ Find = Callable[[str, Any], Any]  # the class of a command, by the kind ``comman
 
 
 def make_command(find: Find, name: str, arguments: Mapping[str, Any], by_hand: bool = False) -> Command:
-    """Make the command of a name; ``by_hand`` says that a person sends it.
+    """Make the command of a name; ``by_hand`` marks it as sent by a person.
 
     Raises SigmaConfigError if no plugin offers it, SigmaStateError if its arguments do not fit.
     """

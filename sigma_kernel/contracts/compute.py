@@ -17,7 +17,7 @@ from sigma_kernel.graph.random import permutation
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import Settled
 
-Array = Any  # whatever a backend holds on its device
+Array = Any  # any value on the backend's device
 Arrays = Mapping[str, Array]  # by name
 Records = Mapping[str, np.ndarray]  # on the host, by name
 Numbers = Mapping[str, "float | np.generic | np.ndarray"]  # by name: one, or one per iteration
@@ -87,13 +87,13 @@ class Exporter(Settled):
     def export(self, network: Inference, path: Path) -> None:
         """Write the file, in an empty directory; other files written there are kept beside it.
 
-        Raises SigmaConfigError, naming what it is, for a part of the network that the format cannot express.
+        Raises SigmaConfigError, naming it, for a part of the network that the format cannot express.
         """
 
     def arrays(self, path: Path) -> Mapping[str, np.ndarray]:
-        """Return the arrays of such a file by name, of whatever program: addresses, if it was exported.
+        """Return the arrays of such a file by name, from any program; exported files use addresses.
 
-        Nothing but the file, and what it names in its directory, is read, and nothing in them is executed.  Raises
+        Only the file, and files in its directory that it names, are read, and nothing in them is executed. Raises
         SigmaDataError if that is impossible; the default does.
         """
         raise SigmaDataError(f"{path}: {component_name(self)} only writes such files. Choose another format.")
@@ -150,7 +150,7 @@ class Program(Protocol):
 
         ``rows`` has shape ``(n, batch)``; a value of ``steer`` is one number or ``n`` of them. State entries that the
         step writes must not be used after the call; those it only reads stay valid. The burst ends early after a step
-        whose ``loss`` is not finite, unless the backend raises SigmaTrainingError, which says where that comes from.
+        whose ``loss`` is not finite, unless the backend raises SigmaTrainingError with its origin.
         """
 
 
@@ -158,8 +158,8 @@ class Backend(Settled):
     """Compile graphs and hold arrays on a device.
 
     A backend implements :meth:`lower`, which the default :meth:`compile` calls once per iteration; a backend that runs
-    whole bursts itself overrides :meth:`compile`. Backends and programs are used from several threads at once. A device
-    without enough memory is a MemoryError, such as SigmaMemoryError, whatever a library raises.
+    whole bursts itself overrides :meth:`compile`. Backends and programs are used from several threads at once. Without
+    enough memory on the device, they raise a MemoryError, such as SigmaMemoryError.
     """
 
     dtypes: ClassVar[frozenset[str]] = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
@@ -171,7 +171,7 @@ class Backend(Settled):
 
     @property
     def function_error(self) -> float:
-        """Return the relative error of exp, log, tanh and the like, where it exceeds rounding error."""
+        """Return the relative error of exp, log, tanh and others, where it exceeds rounding error."""
         return 0.0
 
     @abstractmethod

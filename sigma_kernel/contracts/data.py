@@ -43,7 +43,7 @@ class Extractor(Settled):
 
 
 class Preprocessor(Settled):
-    """Transform one section; what it learns from the training split is saved with the model.
+    """Transform one section; the values fitted to the training split are saved with the model.
 
     A preprocessor that ``takes_classes`` gets words, and whole numbers of a table, as class indices.
     """
@@ -115,7 +115,7 @@ class Dataset(Settled):
 
         Rows are numbered from 0 over all blocks. Commands exclude and relabel rows by these numbers, and are refused
         for a dataset without them: one that collects its rows from a generator, for instance. A dataset that passes on
-        the rows of another one has what that has.
+        the rows of another one has the other's value.
         """
         return True
 
@@ -136,9 +136,9 @@ class Dataset(Settled):
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the dataset with the words, or the whole numbers of a table, of a section encoded as class indices.
 
-        ``classes`` is their number, 0 if it is not known yet; None asks for numbers instead of classes. ``names`` are
-        the classes of the training split, by index. Other sections are unchanged. Raises SigmaDataError for words
-        where numbers are wanted, and for classes that do not fit.
+        ``classes`` is their number, 0 if it is unknown yet; None requests numbers instead of classes. ``names`` are the
+        classes of the training split, by index. Other sections are unchanged. Raises SigmaDataError for words in place
+        of numbers, and for classes that do not fit.
         """
         return self
 
@@ -154,10 +154,10 @@ class Dataset(Settled):
         return ()
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
-        """Return what a user should know about the rows before training, one sentence each; nothing by default.
+        """Return warnings about the rows before training, one sentence each; none by default.
 
-        Asked of the training split, encoded; the ``others`` are the other splits by name, and ``classes`` the sections
-        that hold classes.  Look at what is in memory, for a bounded time.
+        Called on the encoded training split; ``others`` are the other splits by name, and ``classes`` the sections that
+        hold classes. Inspect only rows in memory, for a bounded time.
         """
         return ()
 
@@ -165,8 +165,8 @@ class Dataset(Settled):
         """Return the dataset with the columns of the training split: in its order, with its categories.
 
         Columns are matched by name if both have names, never by position.  Raises SigmaDataError for columns that do
-        not match; by default, also for columns in another order.  ``training`` may be what a run has saved of it: it
-        has ``column_names``, and as ``tables`` what extracts sections that were frames.
+        not match; by default, also for columns in another order.  ``training`` may be a run's saved summary: it has
+        ``column_names``, and as ``tables`` the extractors of sections that were frames.
         """
         for section in self.sections:
             there, wanted = ([*dataset.column_names(section)] for dataset in (self, training))

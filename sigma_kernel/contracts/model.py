@@ -79,12 +79,12 @@ class CostLayer(Layer):
 
     :meth:`forward` returns the mean over the rows of the batch if all rows have equal weight; otherwise it returns
     :class:`Totals`, from which the kernel computes the mean of a batch cut into shards, or of a whole split. A cost
-    whose ``targets`` are ``""`` is given only what leads to it, such as several embeddings that it compares. A cost
-    that ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
+    whose ``targets`` are ``""`` receives only its inputs, such as several embeddings to compare. A cost that
+    ``chooses`` is multi-class: the last axis of its predictions holds class probabilities; one that ``decides`` is
     binary. Both take words, and whole numbers of a table, as class indices; any other cost takes numbers unchanged, and
     so does one that ``ignores`` a label, if it is among the numbers. Predictions of any other cost are estimates of its
-    targets, if they are as many: they are returned in the units of the data. One that ``estimates`` nothing, such as a
-    cost of directions, declares that.
+    targets, if they are as many: they are returned in the units of the data. A cost that ``estimates`` nothing, such as
+    a cost of directions, declares it.
 
     Args:
         targets: Section of the data that holds the targets; ``""`` for a cost that reads none.

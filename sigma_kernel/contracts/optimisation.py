@@ -75,7 +75,7 @@ class Objective(Protocol):
         """Return the gradients of the loss at the current parameters, or at the given values."""
 
     def parts(self) -> Sequence[tuple[Node, Nodes]]:
-        """Return what the batch weighs, and the gradients of the loss: a pair for all costs that weigh alike.
+        """Return the weight of the batch and the gradients of the loss: a pair for all costs of equal weights.
 
         It weighs the number of its rows, or the sum of their weights; the gradients times it are sums over rows.
         """
@@ -98,7 +98,7 @@ class Objective(Protocol):
 
 @define(eq=False)
 class Change(Settled):
-    """What transforms and modifiers have in common: the parameters concerned, and slots of each.
+    """The base of transforms and modifiers: their parameters, and slots of each.
 
     Args:
         match: Pattern of the parameters concerned, relative to ``network.layers``; by default all.
@@ -155,7 +155,7 @@ class Optimiser(Settled):
         return {**own, COUNT: Slot(0.0, (), "int32")}
 
     def complete_update(self, update: Update, objective: Objective) -> Update:
-        """Return an update with parameters modified and updates counted, and with those that are not due as before."""
+        """Return an update with parameters modified and updates counted; parameters that are not due stay unchanged."""
         parameters, slots = dict[str, Node](), dict(update.slots)
         for address, new in update.parameters.items():
             node, due = new, update.due.get(address)
@@ -184,7 +184,7 @@ def _hold_back(due: Node | None, new: Node, old: Node) -> Node:
 
 @frozen
 class Optimisation:
-    """One of several optimisers of a trainer: what it updates, and what it minimises.
+    """One of several optimisers of a trainer: its parameters and its costs.
 
     In a table of settings, those of the optimiser itself are next to these.
 

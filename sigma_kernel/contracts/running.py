@@ -1,4 +1,4 @@
-"""Contracts of running: what an environment asks of its trainers, and what it gives to them."""
+"""Contracts between an environment and its trainers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SentCommand(Protocol):
 
 @frozen(repr=False)
 class TrainerReport:
-    """What a trainer has reached, for the summary of a run.
+    """The results of a trainer, for the summary of a run.
 
     Args:
         status: Its status: prepared, running, paused, stopped or failed.
@@ -53,9 +53,9 @@ class TrainerReport:
 
 
 class Lifecycle(ABC):
-    """What an environment drives of a prepared trainer: its training thread, its stored run and its end.
+    """The lifecycle of a prepared trainer, driven by an environment: its training thread, its stored run and its end.
 
-    Only one thread at a time changes a trainer: the one that was claimed, between bursts, or without one the caller.
+    Only one thread at a time changes a trainer: the claimed one, between bursts, or else the caller.
     """
 
     # -- its state -----------------------------------------------------------------------------------------------------
@@ -77,12 +77,12 @@ class Lifecycle(ABC):
     @property
     @abstractmethod
     def is_interrupted(self) -> bool:
-        """Return whether training was told to end, and keeps the phase that a resume continues with."""
+        """Return whether training was stopped, and keeps the phase for a resume."""
 
     @property
     @abstractmethod
     def is_waiting(self) -> bool:
-        """Return whether training has failed, and no command has told it to go on, or to end."""
+        """Return whether training has failed, without a command yet to continue or end it."""
 
     @property
     @abstractmethod
@@ -118,7 +118,7 @@ class Lifecycle(ABC):
     def train_or_replay(self, wait: Callable[[Exception], bool]) -> None:
         """Train in the claimed thread; during a replay, repeat each training that the journal holds.
 
-        After a failure, training goes on if ``wait`` returns True: a command has told it to.
+        After a failure, training continues if ``wait`` returns True: a command requested it.
         """
 
     @abstractmethod
@@ -178,7 +178,7 @@ class Lifecycle(ABC):
 
     @abstractmethod
     def replay(self, run: StoredRun, journal: Excerpt, log: Log) -> None:
-        """Replay the journal as training goes on, and compare; nothing is written."""
+        """Replay the journal during training, and compare; nothing is written."""
 
     @property
     @abstractmethod
@@ -192,9 +192,9 @@ class Lifecycle(ABC):
 
 
 class Trainer(ABC):
-    """Train a network on data (component kind ``trainer``): what users call, and what an environment drives.
+    """Train a network on data (component kind ``trainer``), for users and for an environment.
 
-    Its settings are its own: ``create`` refuses those that it does not know.
+    Each trainer defines its settings: ``create`` refuses unknown ones.
     """
 
     __slots__ = ()
@@ -221,7 +221,7 @@ class Trainer(ABC):
     @property
     @abstractmethod
     def lifecycle(self) -> Lifecycle:
-        """Return what an environment drives; the trainer is prepared on first use."""
+        """Return the lifecycle; the trainer is prepared on first use."""
 
     @property
     @abstractmethod
@@ -236,7 +236,7 @@ class Trainer(ABC):
     @property
     @abstractmethod
     def history(self) -> Any:
-        """Return everything measured so far."""
+        """Return the history so far."""
 
     @abstractmethod
     def summary(self) -> Outline:
@@ -277,7 +277,7 @@ class Trainer(ABC):
 
 
 class Host(Protocol):
-    """What an environment gives to its trainers."""
+    """The services of an environment for its trainers."""
 
     @property
     def resolve(self) -> Resolve:

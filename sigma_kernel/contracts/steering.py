@@ -34,7 +34,7 @@ class Metric(Settled):
     each row of the batch, and merging concatenates them. They are held in memory until the value is computed.
 
     ``better`` says whether "higher" or "lower" values are better, or "neither", as of a confusion matrix. Hooks that
-    wait for an improvement, or rank checkpoints, ask for it; where it is not declared, their settings must say it.
+    wait for an improvement, or rank checkpoints, read it; if it is not declared, their settings must.
 
     ``lengths`` is a section of the data with the number of steps of each row that count, or "". If a metric has one, a
     batch of it follows the targets: ``totals(prediction, targets, lengths)``.
@@ -51,7 +51,7 @@ class Metric(Settled):
 
     @abstractmethod
     def totals(self, prediction: Node, targets: Node) -> Node:
-        """Return sums over the rows of a batch, an array of any fixed shape, or what it keeps of each row."""
+        """Return sums over the rows of a batch, an array of any fixed shape, or a value per row."""
 
     def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """Merge the totals of two batches: add them in float64, or join kept rows."""
@@ -120,7 +120,7 @@ class HookContext(Protocol):
         """Return the run folder, or None."""
 
     def write(self, name: str, data: bytes) -> Path | None:
-        """Write a file of the run, whole or not at all, and return its path; None if the run is not stored.
+        """Write a file of the run atomically, and return its path; None if the run is not stored.
 
         ``/`` in the name is a folder, which is made. Raises SigmaStateError if the disk is full or a link is in place
         of a folder.
@@ -130,7 +130,7 @@ class HookContext(Protocol):
         """Return a value declared in ``reads`` (arrays as host copies), or None if it is not published yet."""
 
     def direction(self, address: str) -> str:
-        """Return which values at an address are better: "higher", "lower" or "neither", as the metric there says.
+        """Return which values at an address are better, by its metric: "higher", "lower" or "neither".
 
         It is "undeclared" if the metric does not declare it, and "" if no metric is published there; of losses and
         costs, it is "lower". A value that is derived from another, such as its mean, has the direction of that value.
@@ -167,7 +167,7 @@ class HookContext(Protocol):
         """Return a layer's output for samples of an input section, and a gradient in the samples.
 
         By default these are the first output, before its cost, and the first input. The gradient is that of the sum
-        over ``output * directions``. Samples are preprocessed ones; other inputs are held as ``given``, or at 0.
+        over ``output * directions``. Samples are preprocessed; other inputs are fixed to ``given``, or 0.
         """
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
@@ -186,7 +186,7 @@ class HookContext(Protocol):
     def bring_back(self) -> None:
         """Restore the parameters, layer state and slots kept last.
 
-        At the end of training these are the result; a later ``fit`` or a resume goes on from where training ended.
+        At the end of training these are the result; a later ``fit`` or a resume continues from where training ended.
         """
 
     def log(self, text: str) -> None:
@@ -206,11 +206,12 @@ class Hook(Settled):
         when: Criterion that must hold as well for it to fire; none by default.
         priority: Order among hooks that are due together and do not depend on each other; the highest fires first.
         scope: Whether it fires once (``global``) or once in each worker (``local``).
-        on_error: What an error in it does: fail the run, mute the hook from then on, or nothing but a message.
-        background: Whether it fires in another thread, on a snapshot of the values that it declared; what it publishes
-            and commands takes effect at the next boundary.
-        budget: Seconds that it may take; no limit by default. Exceeding them three times in a row has a consequence.
-        over_budget: That consequence: the hook is muted, or moved to the background.
+        on_error: The effect of its errors: fail the run, mute the hook, or only log a message.
+        background: Whether it fires in another thread, on a snapshot of its declared values; its published values and
+        commands take effect at the next boundary.
+        budget: Seconds it may take; no limit by default. ``over_budget`` applies after exceeding it three times in a
+        row.
+        over_budget: Whether the hook is then muted, or moved to the background.
     """
 
     every: TimeStep
@@ -380,18 +381,19 @@ class Merger(Settled):
 
 
 class TextGenerator(Settled):
-    """Continue texts by a network that was trained on them; the default is that of ``Trainer.generate``."""
+    """Continue texts by a network trained on them; the default for ``Trainer.generate``."""
 
     @abstractmethod
     def continuation(
         self, steps: Any, evaluator: Any, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0
     ) -> Iterator[str]:
-        """Return the pieces that continue a text, ``length`` in all, each computed when it is asked for.
+        """Return the pieces that continue a text, ``length`` in all, each computed on demand.
 
         ``steps`` has the compiled programs of a network and the arrays that they run with, ``evaluator`` what the
         network has ``learned`` of its data and the preprocessing. The same ``seed`` continues a text in the same way;
         at ``temperature`` 0, every piece is the most probable one. Raises SigmaConfigError for wrong settings,
-        SigmaDataError for a text that the network cannot read, SigmaNetworkError for one that continues none.
+        SigmaDataError for a text that the network cannot read, SigmaNetworkError for a network that cannot continue
+        texts.
         """
 
 

@@ -1,7 +1,7 @@
 """Contract of stores: where checkpoints, journals and metrics of runs are kept.
 
-A store knows nothing of training. What it keeps are bytes by name, arrays by name with plain JSON values, and rows;
-what it guarantees is which of these survive a crash, in which order, and that one process writes to a run at a time.
+A store is independent of training. It keeps bytes by name, arrays by name with plain JSON values, and rows; it
+guarantees which of these survive a crash, in which order, and that one process writes to a run at a time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RowWriter(ABC):
 
     @property
     def is_kept(self) -> bool:
-        """Return whether they are written at all."""
+        """Return whether they are written."""
         return True
 
     @property
@@ -70,11 +70,11 @@ class RowWriter(ABC):
 class Journal(RowWriter):
     """The journal of a run, shared by its trainers."""
 
-    configuration: str = ""  # a digest of the configuration that the run is made by
+    configuration: str = ""  # a digest of the run's configuration
 
     @abstractmethod
     def durable(self) -> Exception | None:
-        """Wait until all rows so far survive a crash; return why they would not."""
+        """Wait until all rows so far survive a crash; return the reason if they cannot."""
 
     @abstractmethod
     def chain(self, trainer: str, place: int = -1) -> dict[str, Any]:
@@ -149,24 +149,24 @@ class Retention:
     prefer: str = field(default="greatest", validator=in_(("greatest", "least")))
 
     def deserving(self, marks: Mapping[int, Mark]) -> set[int]:
-        """Return those that are kept for their score (of equal ones the earlier), or marked to keep."""
+        """Return the checkpoints kept by score (of equal ones the earlier), or marked to keep."""
         sign = -1 if self.prefer == "greatest" else 1
         scores = {n: sign * score for n, (score, _) in marks.items() if score is not None and not isnan(score)}
         best = sorted(scores, key=lambda n: (scores[n], n))[: self.best]
         return {*best, *(n for n, (_, keep) in marks.items() if keep)}
 
     def select_removable(self, marks: Mapping[int, Mark], newest: int) -> set[int]:
-        """Return those of the saved checkpoints that need not be kept, now that the ``newest`` is complete."""
+        """Return the saved checkpoints to delete, now that the ``newest`` is complete."""
         if self.last is None:
             return set()
         return {*marks} - {newest, *sorted(marks)[-self.last :], *self.deserving(marks)}
 
 
 class Checkpoints(ABC):
-    """The checkpoints of one trainer, each complete or not there at all.
+    """The checkpoints of one trainer, each written atomically.
 
-    The label of one is the number of its iteration. ``12.branch-3`` is that of one on an abandoned branch,
-    ``12.edited-7`` of a state that went on under other settings: neither is ever the newest.
+    A label is the number of the iteration. ``12.branch-3`` labels a checkpoint on an abandoned branch, ``12.edited-7``
+    a state continued under other settings: neither is ever the newest.
     """
 
     retention: Retention = Retention()
@@ -272,7 +272,7 @@ class StoredRun(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Return where it is, for people."""
+        """Return its location as text for users."""
 
     @abstractmethod
     def lock(self) -> None:
@@ -284,7 +284,7 @@ class StoredRun(ABC):
 
     @abstractmethod
     def recover(self, log: Log) -> None:
-        """Put in order what a crash has left, while the run is locked; raise SigmaCheckpointError if that fails."""
+        """Recover from a crash, while the run is locked; raise SigmaCheckpointError if that fails."""
 
     @abstractmethod
     def reopen(self, text: str | None, journal: Excerpt) -> None:
@@ -299,10 +299,9 @@ class StoredRun(ABC):
 
     @abstractmethod
     def write(self, name: str, data: bytes | str, durable: bool = True) -> Path:
-        """Write named bytes, or a text, whole or not at all; return where they are, for people.
+        """Write named bytes, or a text, atomically; return their location as text for users.
 
-        They survive a crash if they are to be ``durable``; a ``/`` in the name of others is a folder. Raises
-        SigmaStateError.
+        They survive a crash if ``durable``; a ``/`` in the name of others is a folder. Raises SigmaStateError.
         """
 
     @abstractmethod
@@ -373,8 +372,8 @@ class Store(Settled, ABC):
     ) -> StoredRun:
         """Create a run of a new name, and fill it; on failure raise a SigmaError, and leave nothing.
 
-        ``describe`` returns the text of its configuration, and writes what that refers to; ``fill`` writes what is
-        neither a record nor the configuration, and again where that was removed.
+        ``describe`` returns the text of its configuration, and writes the files it refers to; ``fill`` writes all other
+        files except records, and restores removed ones.
         """
 
     @abstractmethod
@@ -390,7 +389,7 @@ class Store(Settled, ABC):
 
     @abstractmethod
     def is_locked(self, run: Path) -> bool:
-        """Return whether a process writes to a run; False if that cannot be told."""
+        """Return whether a process writes to a run; False if that cannot be determined."""
 
 
 def _silent(text: str) -> None:
@@ -408,7 +407,7 @@ class ConfigurationFormat(Settled):
     def describe(self, environment: Any, run: Path) -> str:
         """Return the text that describes an environment; save the arrays that it refers to in its run folder.
 
-        What cannot be written is a SigmaWarning, at the line of the caller's code.
+        A value that cannot be written is a SigmaWarning at the caller's line.
         """
 
     @abstractmethod

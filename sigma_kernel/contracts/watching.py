@@ -1,4 +1,4 @@
-"""Contracts of watching: what a monitor sees of an environment, and how it steers."""
+"""Contracts of monitors: their views of an environment, and steering."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class AddressEntry:
     Args:
         address: The address, from the root.
         type: ``number``, ``whole`` (number), ``flag``, ``text``, ``array``, or ``any``.
-        value: The value; None if there is none yet, and for arrays and whatever else is not plain.
+        value: The value; None if there is none yet, and for arrays and others that are not plain.
         settable: Whether it can be set.
         low: The least value; ``above``, if the value must be greater than that.
         high: The greatest value; ``below``, if the value must be less than that.
         unit: Its unit, such as ``seconds``; empty for a pure number.
-        doc: What it is.
+        doc: Its description.
         tags: The tags of the levels above it, such as the kinds of layers.
         shape: The shape of an array; None if it is not known.
     """
@@ -70,7 +70,7 @@ class LayerEntry:
 
 @frozen
 class HookEntry:
-    """A hook, in the callback order, and why it stands there."""
+    """A hook, in the callback order, and the reason for its position."""
 
     name: str
     component: str
@@ -127,10 +127,10 @@ class Ticket:
 
 
 class TrainerView(Protocol):
-    """A monitor's view of one trainer; where it says nothing else, addresses start at the trainer.
+    """A monitor's view of one trainer; addresses start at the trainer unless stated otherwise.
 
-    Raises SigmaStateError for a trainer that is not prepared yet, except for what was measured; a view that was taken
-    before shows the trainer once it is prepared.
+    Raises SigmaStateError before the trainer is prepared, except for recorded values; the same view shows the trainer
+    afterwards.
     """
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
@@ -158,7 +158,7 @@ class TrainerView(Protocol):
         """Return the names of the columns of each section of inputs that has any."""
 
     def targets(self) -> dict[str, list[str]]:
-        """Return the names of the columns that outputs predict, by output, of those that have any."""
+        """Return the names of predicted columns by output; outputs without names are left out."""
 
     def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split, as they are in the data, or preprocessed.
@@ -189,8 +189,8 @@ class TrainerView(Protocol):
 class View(Protocol):
     """A monitor's view of an environment, from its own threads; addresses start at the root.
 
-    Nothing here waits for training, but for arrays: those are copied between two bursts.  Whatever is numbered is read
-    on from the last number seen; the number of an entry never changes, and old entries are dropped.
+    Only arrays wait for training: they are copied between two bursts. Numbered entries are read from the last number
+    seen; the number of an entry never changes, and old entries are dropped.
     """
 
     @property
@@ -229,8 +229,8 @@ class View(Protocol):
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return what was measured at an address since a cursor, and the next cursor; the first cursor is 0.
 
-        Of more than ``most`` values, neighbours are joined to one point, with the least and the greatest of them.  A
-        number that can be set has a point where it is first in force, and one at each change.
+        Beyond ``most`` values, neighbours are merged into one point with their minimum and maximum.  A number that can
+        be set has a point where it is first in force, and one at each change.
         """
 
     def trainers(self) -> list[str]:
@@ -278,7 +278,7 @@ class Monitor(Settled):
         """Watch until ``view.wait`` returns True."""
 
     def is_attended(self) -> bool:
-        """Return whether somebody is connected who can steer: ``sigma run`` then stays after a failure."""
+        """Return whether a client that can steer is connected: ``sigma run`` then stays after a failure."""
         return False
 
     def linger(self, view: View) -> None:
@@ -290,15 +290,15 @@ class Monitor(Settled):
 class Panel:
     """A panel of the dashboard, as an ES module of one file.
 
-    Its default export is a function of ``{html, hooks, ask, follow, trainer}`` that returns what is drawn: ``html`` is
+    Its default export is a function of ``{html, hooks, ask, follow, trainer}`` that returns the content: ``html`` is
     the tagged template of the page, ``hooks`` those of its components, ``ask(what, arguments)`` a request of the
-    protocol, ``trainer`` the name of the chosen trainer. ``follow(addresses, hear)`` calls ``hear`` with the curves by
-    address and branch, until the function that it returns is called.
+    protocol, ``trainer`` the name of the selected trainer. ``follow(addresses, hear)`` calls ``hear`` with the curves
+    by address and branch, until its returned function is called.
 
     Args:
         title: The title of the panel.
         script: The text of the module.
-        view: The view on which it stands.
+        view: The view that shows it.
     """
 
     title: str

@@ -1,10 +1,10 @@
-"""The computation graph: nodes, the table of ops, and what a backend needs to compile or interpret a graph.
+"""The computation graph: nodes, the table of ops, and tools for backends to compile or interpret a graph.
 
 This is the public interface for backends, and for plugins that add ops. Layers, optimisers and costs are written with
 :mod:`sigma_kernel.functions`. Nothing here depends on a layer or a backend.
 
 - A graph: :class:`Node`, :class:`Graph`, :class:`Spec`; :func:`symbol`, :func:`constant` and :func:`trace` make them.
-- Where a node comes from: :func:`originating` marks those that a layer makes.
+- The origin of a node: :func:`originating` marks those that a layer makes.
 - An op: :func:`op` adds one, with the rules of :mod:`.shapes` and :mod:`.dtypes`; ``OPS`` is the table.
 - Its meaning: :func:`interpret` runs a graph in any array namespace, :func:`meaning_of` computes one node.
 - Transformations: :func:`gradient`, :func:`rewrite`, :func:`map_nodes`.

@@ -104,7 +104,7 @@ def leaves(tree: Tree) -> list[Any]:
 
 
 def _input(held: Held, leaf: Any) -> Node:
-    """Return a leaf as a node: that of the caller, or an input that holds its value."""
+    """Return a leaf as a node: the caller's, or an input that holds its value."""
     if isinstance(leaf, Node):
         return leaf
     array = array_of(leaf)
@@ -114,7 +114,7 @@ def _input(held: Held, leaf: Any) -> Node:
 
 
 def _variable(held: Held, leaf: Any) -> Node:
-    """Return a node of its own for a leaf, so that only what the function makes of it is differentiated."""
+    """Return a new node for a leaf, so that only the function's uses of it are differentiated."""
     whole = not isinstance(leaf, Node) and np.asarray(leaf).dtype.kind in "biu"
     node = _input(held, np.asarray(leaf, np.float64) if whole else leaf)
     return ops.reshape(node, shape=node.shape)

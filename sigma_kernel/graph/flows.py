@@ -1,8 +1,8 @@
-"""Gradients on their way back through the graph, which are 0 where ``where`` did not select what they belong to.
+"""Gradients flowing back through the graph; they are 0 for entries that ``where`` did not select.
 
 Zero times an infinite slope is NaN: the gradient of ``where(x > 0, log(x), 0)`` would be NaN at 0, as it is in PyTorch
 and JAX. A gradient that comes through ``where`` therefore has a mask, the conditions under which its operand was
-selected. Rules multiply by slopes as they are, and zeros replace what they make outside the mask before it meets other
+selected. Rules multiply by unmasked slopes, and zeros replace their results outside the mask before these meet other
 entries: in sums, in products, in the gradients of other users and in the end. A gradient without a mask stays as it is.
 """
 
@@ -46,7 +46,7 @@ class Flow:
         return tuple(None if x is None else flow.of_operand(node, i, x) for i, x in enumerate(values))
 
     def of_operand(self, node: Node, at: int, value: Node) -> Flow:
-        """Return an operand's gradient, given what the rule of the node's op made of this one."""
+        """Return an operand's gradient, given the result of the rule of the node's op."""
         shape, entries = node.inputs[at].shape, OPS[node.op].entries
         if node.op == "where":
             mask = {(node.inputs[0], at == 1): None}
@@ -92,7 +92,7 @@ def _by_rule(value: Node, node: Node, *operands: Node) -> tuple[Node | None, ...
 
 
 def _is_linear(node: Node) -> bool:
-    """Return whether the rule of a node makes 0 of 0, whatever the operands: that of a constant factor does, too."""
+    """Return whether the rule of a node maps 0 to 0 for all operands, like a constant factor."""
     factors = {"mul": node.inputs, "div": node.inputs[1:]}.get(node.op, ())
     values = [x.attrs["value"] for x in factors if x.op == "constant"]
     return bool(OPS[node.op].linear) or any(x and math.isfinite(x) for x in values)
@@ -124,7 +124,7 @@ def _of_rows(product: Node, mask: Mask) -> Mask:
 def _selected_rows(product: Node, mask: Mask) -> tuple[Node, ...]:
     """Return the operands of a matrix product, the first with zeros in the rows that are not selected.
 
-    What is missing there would meet the zeros of the gradient, and be NaN in that of the second operand.
+    A missing value would multiply the zeros of the gradient, and give NaN in the second operand's.
     """
     x, y = product.inputs
     rows = _of_rows(product, mask)

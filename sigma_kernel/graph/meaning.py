@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
-from sigma_kernel.graph import ops as ops, windows  # whose rows have meanings of their own
+from sigma_kernel.graph import ops as ops, windows  # their rows have meanings of their own
 from sigma_kernel.graph.namespace import Array, Namespace, interpret as interpret, meaning_of as meaning_of
 from sigma_kernel.graph.node import MEANINGS as MEANINGS, Node
 from sigma_kernel.graph.philox import random_bits

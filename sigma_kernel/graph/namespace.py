@@ -86,13 +86,12 @@ def narrow(ns: Namespace, x: Array, dtype: str) -> Array:
 
 @frozen(eq=False, repr=False)
 class Namespace:
-    """An array namespace and what it needs in addition.
+    """An array namespace and its additional functions.
 
     ``dtypes`` maps the graph's dtypes to its own; others are refused. ``carrier`` is an integer type in which products
     of 16-bit halves are exact. ``word`` cuts a result to 32 bits if uint32 is held in a wider type. ``narrow`` rounds
     float32 to a dtype of 16 bits. ``inside`` raises an error for indices out of range, if values can be inspected.
-    ``quiet`` silences warnings of floating-point arithmetic. ``own`` replaces meanings, those of composites and of scan
-    included.
+    ``quiet`` silences warnings of floating-point arithmetic. ``own`` replaces meanings, including composites and scan.
     """
 
     name: str

@@ -74,7 +74,7 @@ class Spec:
 
 @frozen(eq=False, repr=False)
 class Values:
-    """The entries of a constant array, which never change; its text tells it from every other one of its dtype."""
+    """The entries of a constant array, which never change; its text is unique among arrays of its dtype."""
 
     array: np.ndarray
 
@@ -88,12 +88,12 @@ class SigmaNodeAttributeError(SigmaGraphError, AttributeError):
 
 
 _origin = ContextVar("origin", default="")
-mark = _origin.set  # the nodes that are made from now on, until the end of :func:`originating`
+mark = _origin.set  # for nodes made until the end of :func:`originating`
 
 
 @contextmanager
 def originating(what: str) -> Iterator[None]:
-    """Mark the nodes that are made within as those of a layer, of its gradient, or of an optimiser."""
+    """Mark the nodes made within as belonging to a layer, its gradient, or an optimiser."""
     token = _origin.set(what)
     try:
         yield
@@ -105,9 +105,9 @@ def originating(what: str) -> Iterator[None]:
 class Node:
     """A value in the graph: an op, its operands and its attributes.
 
-    Operators and methods have the names and the meaning that they have for arrays in NumPy: ``==`` compares entries.
-    Whether two nodes are the same one is asked by ``is``, and nodes are hashed by identity. ``origin`` names the layer
-    or the optimiser that made it, for messages alone: it is no part of a graph's text.
+    Operators and methods have the names and the meaning of NumPy's: ``==`` compares entries. ``is`` compares the nodes
+    themselves, which are hashed by identity. ``origin`` names the layer or the optimiser that made it, only for
+    messages: it is not part of a graph's text.
     """
 
     op: str
@@ -123,7 +123,7 @@ class Node:
         return Spec(self.shape, self.dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **settings: Any) -> Node:
-        """Return what an operator makes of an array on the left and a node.
+        """Return the result of an operator with an array on the left and a node.
 
         Raises SigmaGraphError for other functions of NumPy; it names the graph function that does the same.
         """
@@ -441,9 +441,9 @@ class Rules:
 
     The others are facts, with the values that they have for most ops:
 
-    - ``entries``: where those of operands go. They stay ``apart``, at their place (elementwise, or broadcast), are
-      ``moved`` to one other place, ``gathered`` to any number of places, ``folded`` along axes, meet others ``along``
-      one axis or as ``pooled`` windows, or are ``mixed``.
+    - ``entries``: the places of the operands' entries in the result. They stay ``apart``, at their place (elementwise,
+      or broadcast), are ``moved`` to one other place, ``gathered`` to any number of places, ``folded`` along axes, meet
+      others ``along`` one axis or as ``pooled`` windows, or are ``mixed``.
     - ``view``: whether the result may share the operand's memory.
     - ``linear``: whether gradients have no factor but constants: "whole" for a linear map, "pieces" for one in pieces.
     - ``rounding``: "exact", "once", or that of a "function", whose last place differs among libraries.
@@ -604,7 +604,7 @@ def _choices(given: Sequence[Node | np.ndarray], weak: Sequence[bool]) -> list[t
     nodes = [x.dtype for x in given if isinstance(x, Node)]
     arrays = [x for x, number in zip(given, weak, strict=True) if isinstance(x, np.ndarray) and not number]
     number = next((dtype for dtype in nodes if dtype != "bool"), "")
-    if nodes and not number:  # truth values: numbers beside them are floats
+    if nodes and not number:  # truth values: numbers combined with them are floats
         true = all(np.asarray(x).dtype == bool for x in given if not isinstance(x, Node))
         return [("bool" if true else _comparison_dtype([x for x in given if isinstance(x, Node)]), "")]
     if nodes or not arrays:

@@ -10,7 +10,7 @@ and ``part`` are differentiated there, because a scan has several results.
 Composites come last: the column after the gradient rule is an expansion into the rows above. One without a gradient
 rule is differentiated through its expansion.
 
-Facts follow by name, where they are not those of most ops: :class:`sigma_kernel.graph.node.Rules` lists them. Backends,
+Facts follow by name, where they differ from the defaults: :class:`sigma_kernel.graph.node.Rules` lists them. Backends,
 ``explain``, suites and transformations read them here; a new elementwise op is one row.
 """
 
@@ -74,7 +74,7 @@ def op(
     An op without an expansion needs a ``meaning``, a function of an array namespace, its operands and its attributes
     (see :mod:`sigma_kernel.graph.meaning`), or the name of its function in the array API ``standard``. ``facts`` are
     the other columns of the table; :class:`sigma_kernel.graph.node.Rules` lists them. Raises SigmaGraphError if the
-    name is taken, or a fact is none of these.
+    name is taken, or a fact is unknown.
     """
     if name in OPS:
         raise SigmaGraphError(f"op {name!r} is already defined. Choose another name.")
@@ -98,7 +98,7 @@ def _check_facts(name: str, facts: Mapping[str, Any]) -> None:
 
 
 def _implied_facts(name: str, shape: Any, expansion: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of elementwise ops, and of those that move entries, which hold unless others are given."""
+    """Return the default facts of elementwise ops, and of ops that move entries."""
     apart, primitive = shape in shapes.ELEMENTWISE, expansion is None
     moves = facts.get("entries") in ("moved", "gathered") or bool(facts.get("view"))
     return {

@@ -10,7 +10,7 @@ from attrs import fields
 
 
 def brief(made: Any) -> str:
-    """Return an attrs object on one line, whatever it holds: to be the ``__repr__`` of classes that hold arrays."""
+    """Return an attrs object on one line: the ``__repr__`` of classes that hold arrays."""
     shown = [f"{f.alias}={_short(getattr(made, f.name))}" for f in fields(type(made)) if f.repr and f.name[0] != "_"]
     return f"{type(made).__name__}({shorten(', '.join(shown), 400, placeholder=' ...')})"
 

@@ -55,7 +55,7 @@ def map_nodes(graph: Graph, change: Change, change_body: Callable[[Graph], Graph
 
 
 def close_graph(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
-    """Return a graph that takes what it uses from outside as its last inputs, and these nodes.
+    """Return a graph that takes outside nodes as its last inputs, and these nodes.
 
     Arrays of constants and all that depends on no input of the graph are outside as well, so that a loop computes them
     once. Scalar constants, and nodes computed from scalars alone, remain.

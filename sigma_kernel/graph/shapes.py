@@ -115,7 +115,7 @@ def pad(x: Shape, *, low: Shape, high: Shape, interior: Shape, value: float) -> 
 
 
 def spread(count: int, step: int) -> int:
-    """Return the length of a side whose entries lie ``step`` apart."""
+    """Return the length of a side whose entries are ``step`` apart."""
     return (count - 1) * step + 1 if count else 0
 
 

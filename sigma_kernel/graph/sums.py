@@ -1,8 +1,8 @@
 """Sums of NumPy's arrays, whose errors do not grow with the number of rows.
 
-NumPy adds in pairs along the axis whose elements lie closest to each other, and one after another along all others. The
-sums of many rows are therefore cut into parts, whose sums are then added, as NumPy does for neighbours: N. J. Higham,
-The accuracy of floating point summation, SIAM J. Sci. Comput. 14 (1993) 783-799.
+NumPy adds in pairs along the axis whose elements are closest in memory, and sequentially along all others. The sums of
+many rows are therefore cut into parts, whose sums are then added, as NumPy does for neighbours: N. J. Higham, The
+accuracy of floating point summation, SIAM J. Sci. Comput. 14 (1993) 783-799.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 
 TERMS = 1 << 10  # numbers that may be added one after another
-PART = 1 << 7  # rows that are added one after another where there are more
+PART = 1 << 7  # rows to add sequentially; more are cut into parts
 WIDTH = 1 << 12  # numbers that are added side by side: they stay in the first cache
 
 
@@ -38,7 +38,7 @@ def _count_sequential(x: np.ndarray, axis: tuple[int, ...]) -> int:
 
 
 def _sum_axis(x: np.ndarray, axis: int) -> np.ndarray:
-    """Return the sum over one axis: rows that lie side by side are added to others, part by part."""
+    """Return the sum over one axis: adjacent rows are added to others, part by part."""
     rows, step = x.shape[axis], abs(x.strides[axis])
     if rows <= PART:
         return np.add.reduce(x, axis, x.dtype, keepdims=True)

@@ -241,7 +241,7 @@ class Placed:
 
     @property
     def declared_shape(self) -> tuple[int, ...] | None:
-        """Return the shape of one sample that an input layer declares; None if it takes that of the data."""
+        """Return the shape of one sample that an input layer declares; None to take the data's."""
         shape = getattr(self.layer, "shape", None)
         return None if shape is None or None in shape else tuple(shape)
 

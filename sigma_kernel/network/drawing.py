@@ -8,7 +8,7 @@ from itertools import pairwise
 
 Sources = Mapping[str, Sequence[str]]  # of each layer, by name, sources first
 
-MARKS = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"  # by what a lane leads to: 1 above, 2 below, 4 left, 8 right
+MARKS = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"  # by the directions of a lane: 1 above, 2 below, 4 left, 8 right
 HIGH, ARC = 24, 8  # of a layer in SVG, and of an arc for each layer that it passes, in pixels
 
 

@@ -25,7 +25,7 @@ from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings
 from sigma_kernel.settings import signature
 
-LAYERS = "network.layers."  # what the addresses of parameters begin with
+LAYERS = "network.layers."  # the prefix of parameters' addresses
 _BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could hide a superfluous axis
 
 
@@ -124,7 +124,7 @@ class Network:
 
     @cached_property
     def outputs(self) -> tuple[Placed, ...]:
-        """Return the layers marked as outputs; by default, those that lead to costs, or else the last one."""
+        """Return the layers marked as outputs; by default, the inputs of costs, or else the last layer."""
         judged = dict.fromkeys(cost.sources[0] for cost in self.costs)
         return self._role("output") or tuple(self[name] for name in judged) or self.layers[-1:]
 
@@ -152,7 +152,7 @@ class Network:
         return tuple(dict.fromkeys(read + [name for name in weights if name in there or name != WEIGHTS]))
 
     def weights(self, there: Collection[str]) -> tuple[str, ...]:
-        """Return the sections of sample weights, among those that there are; the default one, unless it is read."""
+        """Return the sections of sample weights in the data; the default one, unless an input reads it."""
         read = {*self.sections(False), *(placed.layer.targets for placed in self.targeted_costs)}
         names = dict.fromkeys(placed.layer.weights for placed in self.costs)
         return tuple(name for name in names if name in there and (name != WEIGHTS or name not in read))
@@ -202,7 +202,7 @@ class Network:
 
     # -- tracing -------------------------------------------------------------------------------------------------------
     def declare(self, sections: Mapping[str, Spec], precision: str, resolve: Resolve) -> Shapes:
-        """Trace the network once to infer what it needs; ``sections`` are specs of one sample.
+        """Trace the network once to infer its requirements; ``sections`` are specs of one sample.
 
         Raises SigmaNetworkError with the layer's name for incompatible shapes.
         """
@@ -322,7 +322,7 @@ def _check_value(placed: Placed, value: Node, inputs: Sequence[Node]) -> None:
 def _check_pairs(cost: Placed, value: Node, rows: Nodes, inputs: Sequence[Node]) -> None:
     """Raise SigmaNetworkError if targets or weights ``(batch,)`` are combined with a column ``(batch, 1)``.
 
-    Broadcasting would pair every row with every other one. To do so on purpose, such a column is made of a row.
+    Broadcasting would pair every row with every other one. To do so on purpose, make the column from a row.
     """
     flat = {node: name for name, node in rows.items() if len(node.shape) == 1}
     for node in topological_order([value], border=set(inputs)) if flat else ():
@@ -340,5 +340,5 @@ def _uncast(node: Node) -> Node:
 
 
 def _is_own(column: Node) -> bool:
-    """Return whether a column is none by intention: no constant, and not made of a row."""
+    """Return whether a column is unintended: neither a constant nor made from a row."""
     return column.op != "array" and not (column.op == "reshape" and len(column.inputs[0].shape) == 1)

@@ -96,7 +96,7 @@ def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
 
 
 def _infer_shapes(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
-    """Trace layers as far as shapes are known; what fails is unknown here, and reported when training is prepared."""
+    """Trace layers as far as shapes are known; failures are left unknown, and reported when training is prepared."""
     trace = Trace(_stand_in, training=False, key=None, precision="float32")
     outputs: dict[str, Spec] = {}
     for placed in layers:
@@ -108,14 +108,14 @@ def _infer_shapes(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
         elif given or (placed.sources and all(source in trace.values for source in placed.sources)):
             try:
                 value = trace.run(name, name, placed.layer, given or trace.read(placed))
-            except Exception:  # whatever a layer's code raises
+            except Exception:  # any exception of a layer's code
                 continue
             outputs[name] = Spec(value.shape[1:], value.dtype)
     return outputs, trace.shapes
 
 
 def _stand_in(kind: str, chosen: Any) -> Callable[[Node], Node]:
-    """Return what stands in for a component that a layer uses: activations do not change shapes."""
+    """Return a placeholder for a component of a layer: activations do not change shapes."""
     if kind != "activation":
         raise SigmaConfigError(f"{kind} {chosen!r}: is unknown before preparation. Prepare the trainer.")
     return lambda x: x

@@ -36,7 +36,7 @@ from sigma_kernel.registry.registry import Kind
 from sigma_kernel.settings import is_finite, read_docs
 
 Nodes = Mapping[str, Node]  # by name or address
-Resolve = Callable[..., Any]  # a component by its kind or contract, by what was chosen, and where it was
+Resolve = Callable[..., Any]  # a component by its kind or contract, its setting, and its place
 WEIGHTS = "weights"  # section of sample weights that a cost reads if the data has it
 
 
@@ -118,10 +118,10 @@ class Parameter:
     Initialiser. The fans default to the sizes of the last two axes, or of the only one; ``dtype`` to the precision of
     the network.
 
-    ``fixed_rows`` are the numbers that rows along axis 0 of a parameter consist of, by their index: ``{0: 0.0}``. No
-    initialiser, optimiser, modifier or command changes them. Layer state with ``each_epoch`` begins every epoch with
-    its initial value, which is a number. State ``per_row`` belongs to the rows of a batch, and goes on in the rows of
-    the next batch: it needs an iterator that keeps the order of the data.
+    ``fixed_rows`` maps indices of rows along axis 0 of a parameter to their constant: ``{0: 0.0}``. No initialiser,
+    optimiser, modifier or command changes them. Layer state with ``each_epoch`` begins every epoch with its initial
+    value, which is a number. State ``per_row`` belongs to the rows of a batch, and continues in the rows of the next
+    batch: it needs an iterator that keeps the order of the data.
     """
 
     shape: tuple[int, ...] = field(converter=tuple[int, ...])
@@ -164,7 +164,7 @@ class Parameter:
 class Outputs:
     """The result of a layer that returns more than its value, by name.
 
-    ``state`` is its new state, ``memory`` what it recalls for the next piece of a sequence; ``others`` are further
+    ``state`` is its new state, ``memory`` the values to recall for the next piece of a sequence; ``others`` are further
     outputs, ``(batch, ...)``, which the layer ``pick`` reads.
     """
 
@@ -198,7 +198,7 @@ class Continuation:
     """A piece of longer sequences, such as the next token, traced with what layers recall of the pieces before it.
 
     ``position``, int32, counts the entries before it, and ``length`` is that of whole sequences. Memory is by address:
-    ``before`` are symbols, zero at the start, and ``after`` what they become.
+    ``before`` are symbols, zero at the start, and ``after`` their next values.
     """
 
     position: Node
@@ -213,8 +213,8 @@ class Continuation:
 class Context:
     """The context of a layer's forward pass: its values by name, the mode, and a key for random numbers.
 
-    ``live`` holds its live settings as scalars; ``precision`` is the dtype of the network's numbers. ``run_name`` tells
-    apart the runs of a layer.
+    ``live`` holds its live settings as scalars; ``precision`` is the dtype of the network's numbers. ``run_name``
+    distinguishes the runs of a layer.
     """
 
     address: str
@@ -249,7 +249,7 @@ class Context:
         return self._trace.continuation
 
     def recall(self, name: str, shape: Sequence[int], dtype: str | None = None) -> Node:
-        """Return what it returned as ``memory`` for the previous piece, zeros ``(batch, ...)`` for the first."""
+        """Return its ``memory`` of the previous piece, zeros ``(batch, ...)`` for the first."""
         assert self.continuation is not None, "only a continued sequence has a previous piece"
         address = f"{self.run_name}.{name}"
         return self.continuation.before.setdefault(address, symbol(shape, dtype or self.precision, address))
@@ -285,7 +285,7 @@ class Context:
 
 @frozen
 class Shapes:
-    """What a network needs to run, by address, as inferred by one trace."""
+    """The requirements of a network by address, inferred by one trace."""
 
     parameters: dict[str, Parameter] = field(factory=dict)
     state: dict[str, Parameter] = field(factory=dict)
@@ -300,7 +300,7 @@ class Shapes:
 # -- one trace ---------------------------------------------------------------------------------------------------------
 @frozen(eq=False, repr=False)
 class Trace:
-    """Run layers on nodes and collect what they need in ``shapes``; symbols represent values that are not ``given``.
+    """Run layers on nodes and collect their requirements in ``shapes``; symbols stand for values not ``given``.
 
     A layer whose parameters are all ``frozen``, or the statistics that it keeps, computes with these statistics as in
     evaluation, and leaves them as they are.
@@ -348,7 +348,7 @@ class Trace:
         return value
 
     def read(self, placed: Placed, prefix: str = "") -> list[Node]:
-        """Return what a layer reads of its sources, which have run: their values, or another of their outputs."""
+        """Return a layer's inputs from its sources, which have run: their values, or another of their outputs."""
         inputs, wanted = [f"{prefix}{source}" for source in placed.sources], placed.layer.reads
         if wanted:
             addresses = [name for name in self.values if name.startswith(f"{inputs[0]}.")]
@@ -383,7 +383,7 @@ class Trace:
         return ends[: len(carry)], outputs
 
     def _numbers(self, sequences: Sequence[Node], length: int | None) -> list[Node]:
-        """Return the numbers of the steps of a loop; those of an inner loop go on from one outer step to the next."""
+        """Return the numbers of a loop's steps; in an inner loop they continue from one outer step to the next."""
         count = sequences[0].shape[0] if length is None and sequences else length
         if count is None:
             return []  # which f.scan refuses

@@ -28,7 +28,7 @@ DEFAULT = "default"  # in place of a distribution: the name after it is a role
 
 # -- looking up --------------------------------------------------------------------------------------------------------
 class Catalogue:
-    """The plugins of a process, and the components of those that are ready.
+    """The plugins of a process, and the components of ready ones.
 
     If several offer a name, it means the component of the first in ``prefer``, names of distributions.
     """
@@ -43,7 +43,7 @@ class Catalogue:
         return type(self)(self.plugins, self.prefer, {*self.trusted, *([names] if isinstance(names, str) else names)})
 
     def preferring(self, distributions: Iterable[str]) -> Catalogue:
-        """Return the catalogue that prefers these distributions, then those that they require.
+        """Return the catalogue that prefers these distributions, then their requirements.
 
         Raises SigmaConfigError for an unknown one.
         """
@@ -82,7 +82,7 @@ class Catalogue:
         wanted = normal(distribution)
         candidates = self._find(kind, name)
         if len(candidates) > 1:
-            own = wanted == DEFAULT or kind == "command"  # short names in journals are those of the project
+            own = wanted == DEFAULT or kind == "command"  # short names in journals are the project's
             prefer = (*self.prefer, *rooms.offers()) if own else self.prefer
             candidates = [c for wanted in prefer for c in candidates if c.distribution == wanted][:1] or candidates
         if len(candidates) > 1:
@@ -126,7 +126,7 @@ class Catalogue:
     def load(self, kind: str, name: str) -> object:
         """Import a component and return its object; raises SigmaPluginError if that fails.
 
-        The kind ``python`` is that of own code: its name is a path ``package.module:Object``, of a trusted package.
+        The kind ``python`` is for own code: its name is a path ``package.module:Object``, of a trusted package.
         """
         if kind == OWN:
             return import_object(name, self.trusted)

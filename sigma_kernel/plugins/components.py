@@ -34,7 +34,7 @@ def _kind_of(wanted: type) -> str | None:
 def divide_dataset(
     kind: str, made: Any, chosen: Mapping[str, str], table: Mapping[str, Any], known: Iterable[str]
 ) -> dict[str, Any] | None:
-    """Return the table of a data set in parts, for one that has a ``split`` and no splits of its own, else None."""
+    """Return the table of a data set in parts if it has a ``split`` and no splits of its own, else None."""
     if kind != "dataset" or "split" not in {*table} - {*known} or issubclass(made, Mapping):
         return None
     parts = {key: value for key, value in table.items() if key in PARTS and key not in known}

@@ -1,6 +1,6 @@
 """Discover installed plugins, and quarantine broken ones.
 
-Discovery happens once per process and costs one light import per plugin. A plugin that raises anything is
+Discovery happens once per process and costs one light import per plugin. A plugin that raises any exception is
 *quarantined*: it is left out, the reason is kept, and errors mention it if it may offer a missing component.
 """
 
@@ -24,7 +24,7 @@ from sigma_kernel.plugins.specs import API_VERSION, FORMS, GROUP, VERBS, Compone
 
 SLOW = 5  # seconds of an import after which a plugin is named
 WITHOUT = "To go on without it, pass --no-plugin"
-_ONE = threading.RLock()  # held while a plugin is imported, as stdout is that of all threads
+_ONE = threading.RLock()  # held during the import of a plugin, as all threads share stdout
 
 
 class Plugin(NamedTuple):

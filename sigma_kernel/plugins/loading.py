@@ -40,7 +40,7 @@ ANYTHING = "a value"  # what plain values of other types are called
 # -- tables and components ---------------------------------------------------------------------------------------------
 @define(eq=False)
 class Loader:
-    """Load plain values as the types of settings; what is an object already passes, with what it holds loaded.
+    """Load plain values as the types of settings; objects pass, with their contents loaded.
 
     Mistakes are raised together, as :class:`Wrong`. A relative path starts in ``folder``; one from the command line in
     the working directory.
@@ -157,7 +157,7 @@ class Loader:
     def fill(self, cls: Any, table: Mapping[str, Any], more: str = "") -> dict[str, Any]:
         """Return the settings of a class in a table.
 
-        ``more`` is added to the message for a missing setting; it says where the settings are documented.
+        ``more`` is added to the message for a missing setting: where the settings are documented.
         """
         (schema, takes_any), faults, values = _parameters(cls), Faults(), dict[str, Any]()
         for name in table.keys() - schema.keys():
@@ -179,7 +179,7 @@ class Loader:
         return values
 
     def write_default(self, setting: Setting) -> dict[str, Any]:
-        """Return the setting that is omitted, if its default is to be given."""
+        """Return the default of an omitted setting, if it must be passed."""
         return {}
 
     def load_record(self, table: Any, cls: Any) -> Any:
@@ -228,7 +228,7 @@ class Loader:
         return value if all(table[key] is old for key, old in value.items()) else table
 
     def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
-        """Return components that are given without names, several or one; None if they have names."""
+        """Return components given without names, several or one; None if they have names."""
         if isinstance(value, list | tuple):
             return list(value)
         return None if isinstance(value, Mapping) and not is_table(value) else [value]
@@ -242,7 +242,7 @@ class Loader:
         return values
 
     def load_union(self, value: Any, type_: Any) -> Any:
-        """Load a value as the first type of a union that accepts it; an object as that of its contract."""
+        """Load a value as the first type of a union that accepts it; an object as the type of its contract."""
         if value is None and NoneType in get_args(type_):
             return self.accept(value, type_)
         deeper: Exception | None = None
@@ -310,7 +310,7 @@ def _article(kind: str) -> str:
 
 
 def component_words(kind: str) -> str:
-    """Describe how a component is given, for messages."""
+    """Describe the forms of a component, for messages."""
     return f"{_article(kind)}: its name, or a table with its `type`"
 
 

@@ -50,7 +50,7 @@ class Resolver:
 
 
 def resolve_components(resolve: Resolve, where: str, contract: type, chosen: Any) -> dict[str, Any]:
-    """Resolve several components by name; those of a list are named by their type, duplicates by index as well."""
+    """Resolve several components by name; in a list they are named by type, duplicates by index as well."""
     if isinstance(chosen, Mapping) and not is_table(chosen):
         return {name: resolve(contract, thing, f"{where}.{name}") for name, thing in chosen.items()}
     every = chosen if isinstance(chosen, list | tuple) else [chosen]

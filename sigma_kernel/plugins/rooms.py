@@ -2,8 +2,8 @@
 
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
 ``python -m sigma_testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
-written by hand, ``planned``, and the ``reference`` among backends. ``moved`` has the full names that components had in
-other rooms before, by kind.
+written by hand, ``planned``, and the ``reference`` among backends. ``moved`` has the former full names of components in
+other rooms, by kind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shlex import quote
 from urllib.parse import unquote, urlsplit
 
 PATH = Path(__file__).with_name("rooms.json")
-CLONE = Path(__file__).parents[2] / "plugins"  # where the rooms lie in a clone of the project
+CLONE = Path(__file__).parents[2] / "plugins"  # the folder of the rooms in a clone of the project
 Table = dict[str, dict[str, str]]  # names separated by blanks, by distribution and kind
 
 
@@ -27,12 +27,12 @@ def _read_rooms() -> dict[str, Table]:
 
 
 def offers() -> Table:
-    """Return what the rooms of the project offer, or are planned to offer."""
+    """Return the offered and planned components of the project's rooms."""
     return _read_rooms()["planned"] | _read_rooms()["offered"]
 
 
 def reference() -> str:
-    """Return the name of the backend that is used, or that an error asks to install, where no other is preferred."""
+    """Return the name of the backend to use, or to install, if no other is preferred."""
     return next(named["backend"] for named in _read_rooms()["reference"].values())
 
 
@@ -48,7 +48,7 @@ def default(kind: str, role: str) -> tuple[str, str]:
 
 
 def current_name(kind: str, distribution: str, name: str) -> tuple[str, str]:
-    """Return the room and the name of a component, given those that it had, or has."""
+    """Return the room and the name of a component, given its current or former ones."""
     room, _, now = _read_rooms()["moved"].get(kind, {}).get(f"{distribution}:{name}", "").rpartition(":")
     return (room, now) if room else (distribution, name)
 
@@ -66,7 +66,7 @@ def summary(distribution: str, command: str) -> str:
 def install(name: str, option: str = "") -> str:
     """Return how to install a distribution: the command, or that there is no release of it yet.
 
-    The command names the directory from which it was installed, or where it lies in a clone of the project.
+    The command names the directory from which it was installed, or its directory in a clone of the project.
     """
     if name in _read_rooms()["planned"] and not (CLONE / name).is_dir():
         return "It is planned; there is no release yet."

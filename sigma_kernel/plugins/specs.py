@@ -58,9 +58,9 @@ class Component(NamedTuple):
     A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Among backends, the
     one with the highest ``preference`` above 0 that can be imported is the default; one with a preference below 0 is
     not compared with others. Errors suggest a component for the names in ``also_known_as``, those of other libraries:
-    ``sgd``, or ``lr=learning_rate`` for a setting. Where the kernel needs a component and none is named, it uses
-    the one that is ``default_for`` that role among its kind. Run folders that hold the full name that a component had
-    ``formerly``, in another distribution, still find it. Discovery checks the record and sets ``distribution``.
+    ``sgd``, or ``lr=learning_rate`` for a setting. If the kernel needs a component and none is named, it uses the one
+    ``default_for`` that role among its kind. Run folders with the full name that a component had ``formerly``, in
+    another distribution, still find it. Discovery checks the record and sets ``distribution``.
     """
 
     kind: str

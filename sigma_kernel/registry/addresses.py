@@ -8,8 +8,8 @@ If several patterns match an address, the most specific one wins: the one with m
 partially named levels; then with more characters in these; then with more tags; then with more single ``*``; then with
 fewer ``**``.
 
-Matching takes at most as many steps as the product of the two lengths. It backtracks to the last ``**`` only, which is
-sufficient, since the last one can match whatever an earlier one could.
+Matching takes at most as many steps as the product of the two lengths. It backtracks to the last ``**`` only, which
+suffices, since the last one can match anything that an earlier one could.
 """
 
 from __future__ import annotations

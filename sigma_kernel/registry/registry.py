@@ -30,7 +30,7 @@ _Watch = tuple["Registry", str, Observer]  # the observer of a pattern, relative
 
 
 class Mark(Enum):
-    """What stands in for a value."""
+    """A placeholder for a value."""
 
     NOTHING = "nothing"  # no value; also returned by the read function of an unpublished one
     BOUND = "bound"  # passed to observers when a value is bound or removed, without reading it

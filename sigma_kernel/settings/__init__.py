@@ -63,9 +63,9 @@ def requirements(validator: Any) -> Iterator[Requirement]:
 
 
 def require(check: Check, kind: str, words: str = "", choices: Iterable[Any] = (), **limits: float) -> Requirement:
-    """Return a validator that raises SigmaConfigError where one of attrs raises ValueError or TypeError.
+    """Return a validator that raises SigmaConfigError if an attrs validator raises ValueError or TypeError.
 
-    ``kind`` describes the values that can be checked at all: others raise TypeError. The rest is for descriptions.
+    ``kind`` describes the checkable values: others raise TypeError. The rest is for descriptions.
     """
 
     def validator(owner: Any, attribute: Attribute[Any], value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Mistakes in settings: sentences that are the same wherever a setting is given, and their places."""
+"""Mistakes in settings: one sentence per mistake, independent of the source of the setting, and its place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Mismatch(TypeError):
 def format_value(value: Any) -> str:
     """Format a value for a message, shortened."""
     text = "a table" if isinstance(value, dict) else str(value).lower() if isinstance(value, bool) else repr(value)
-    text = type(value).__name__ if text.startswith("<") else text  # an object that does not say what it is
+    text = type(value).__name__ if text.startswith("<") else text  # an object without a description
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -45,7 +45,7 @@ class Faults(Mistakes):
 
     @contextmanager
     def locate(self, *path: str | int) -> Iterator[None]:
-        """Collect what is raised inside, under this path."""
+        """Collect errors raised inside, under this path."""
         try:
             yield
         except Wrong as wrong:
@@ -60,7 +60,7 @@ class Faults(Mistakes):
 
 
 class Unknown(ValueError):
-    """An unknown setting of a table; its place is that of the table, and the name of the setting."""
+    """An unknown setting of a table; its place is the table's, and the name of the setting."""
 
     def __init__(self, key: str, known: Iterable[str]) -> None:
         self.key, self.known = key, list(known)
@@ -68,7 +68,7 @@ class Unknown(ValueError):
 
 
 def place_of(path: Place, error: Exception) -> Place:
-    """Return the place that a sentence is about: that of the table, for a setting that it does not have."""
+    """Return the place of a sentence: the table's, for an unknown setting."""
     return path[:-1] if isinstance(error, Unknown) else path
 
 
@@ -80,7 +80,7 @@ def combine(where: str, found: Iterable[tuple[Place, Exception]]) -> SigmaError:
     lines, kinds = list[str](), set[type[SigmaError]]()
     for path, error in found:
         place = format_path((where, *place_of(path, error)))
-        text = phrase(error).removeprefix(f"{place.rpartition('.')[2]}: ")  # the place says it already
+        text = phrase(error).removeprefix(f"{place.rpartition('.')[2]}: ")  # the place already names it
         lines.append(f"{place}: {text}" if place else text)
         kinds.add(type(error) if isinstance(error, SigmaError) else SigmaConfigError)
     return (kinds.pop() if len(kinds) == 1 else SigmaConfigError)("\n".join(lines))

@@ -54,7 +54,7 @@ def _settings(cls: type) -> Mapping[str, Setting]:
 
 
 def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Return what a class makes of values; if it refuses, raise the mistakes of all of its settings at once."""
+    """Construct a class from values; if it refuses, raise the mistakes of all its settings at once."""
     try:
         return make(**values)
     except (Wrong, ValueError, TypeError, SigmaError):
@@ -65,9 +65,9 @@ def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:
 
 
 def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
-    """Collect what the validators of a class say of these values, on an object of it that holds nothing else.
+    """Collect the errors of a class's validators for these values, on an object that holds only these.
 
-    A validator says nothing if it reads a setting that is not there, or if its own value cannot be converted.
+    A validator is skipped if it reads a missing setting, or if its own value cannot be converted.
     """
     if not (isinstance(cls, type) and attrs.has(cls)):
         return
@@ -83,9 +83,9 @@ def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
 
 
 def _convert_values(bare: Any, values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the fields of a class with their values as its converters make them, but for those that they refuse."""
+    """Yield the fields of a class with their converted values, except refused ones."""
     for attribute, value in values.items():
-        with suppress(ValueError, TypeError, SigmaError):  # what the class itself has raised
+        with suppress(ValueError, TypeError, SigmaError):  # errors of the class itself
             yield attribute, _convert(bare, attribute, value)
 
 
@@ -110,6 +110,6 @@ def _validate(bare: Any, attribute: Any, value: Any) -> None:
 
 
 def _drop_place(where: str, error: Exception) -> Exception:
-    """Return an error without the name of its setting, as its place says it."""
+    """Return an error without the name of its setting, as its place has it."""
     is_prefixed = isinstance(error, SigmaError) and str(error).startswith(where)
     return type(error)(str(error).removeprefix(where)) if is_prefixed else error

@@ -1,4 +1,4 @@
-"""Import optional libraries: those that a feature needs and the kernel does not."""
+"""Import optional libraries, which a feature needs and the kernel does not."""
 
 from __future__ import annotations
 

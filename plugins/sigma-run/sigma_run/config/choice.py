@@ -1,4 +1,4 @@
-"""Choices: a component's full name and settings, ready to be made; settings dumped as plain values."""
+"""Choices: a component's full name and settings, before construction; settings dumped as plain values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_NUMBERS = 10_000  # of an array that is dumped as a list
 def dump(value: Any, write: Callable[[Any], Any], place: Callable[[Path], str] = str) -> Any:
     """Return a value as tables, lists, numbers and strings; paths by ``place``, and other objects by ``write``.
 
-    Small arrays become lists; what is None in a table is left out.
+    Small arrays become lists; None in a table is left out.
     """
     if getattr(getattr(value, "dtype", None), "kind", "-") in "biufU" and value.size <= MOST_NUMBERS:
         return value.tolist()
@@ -83,7 +83,7 @@ class Choice(Generic[T]):
         self._ready.append(construct(self.factory, make_choices(self.settings)))
 
     def make(self) -> T:
-        """Return the component, which is made once; another call makes another, as two runs must not share one."""
+        """Return a new component at each call, as two runs must not share one."""
         if not self._ready:
             self.prepare()
         return self._ready.pop()
