@@ -1,4 +1,4 @@
-// The page: what stands around every view, and which view is seen.
+// The page: the frame around the views, and the current view.
 import { html, render, useEffect, useState } from "./lib.js";
 import { Banner } from "./shell/banner.js";
 import { Deck } from "./shell/deck.js";

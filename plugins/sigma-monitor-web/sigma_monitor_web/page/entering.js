@@ -1,4 +1,4 @@
-// Coming in: the token of the link for a cookie, and what the server says of itself and of the layout.
+// Login: exchange the link's token for a cookie; read the server's description and layout.
 
 import { t } from "./words.js";
 
@@ -23,7 +23,7 @@ export async function tabs() {
   return Array.isArray(found?.tabs) ? found.tabs : [];
 }
 
-// Write the layout to its file: {saved} where it lies, or {error} why it does not.
+// Write the layout to its file: {saved} is its path, {error} the reason of a failure.
 export async function saveTabs(layout) {
   const answer = await fetch("layout.json", { method: "POST", headers: HEADERS, body: JSON.stringify(layout) }).catch(() => null);
   const told = (await answer?.json().catch(() => null)) ?? {};

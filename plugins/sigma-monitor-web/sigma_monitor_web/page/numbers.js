@@ -75,7 +75,7 @@ export const typed = (value) => (typeof value === "number" ? String(value) : val
 export const levels = (address) => address.split(".");
 export const tail = (address, count = 1) => levels(address).slice(-count).join(".");
 
-const OWNED = ["every", "when", "frozen", "rate", "decay"]; // names that say nothing without what has them
+const OWNED = ["every", "when", "frozen", "rate", "decay"]; // names that are ambiguous without their owner
 const OWNERLESS = ["optimiser", "trainer"];
 
 // What the last level of an address is called within a sentence: "learning rate", "Lernrate".

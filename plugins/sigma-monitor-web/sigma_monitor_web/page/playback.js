@@ -1,4 +1,4 @@
-// What playback can do now: the word for the state, its lamp, what the buttons do. Nothing here draws.
+// The state of playback: its label, its lamp, the actions of the buttons. Nothing here draws.
 import { ENDS, ofTrainer, pulse, store } from "./store.js";
 import { command, resume } from "./steer.js";
 import { count, spoken } from "./numbers.js";
@@ -17,7 +17,7 @@ export function phase({ connection, status, trainer }) {
   return said;
 }
 
-// What the state is called, and what stands beside it.
+// The label of the state, and its details.
 export function wording(state) {
   const now = phase(state), about = ofTrainer(state);
   const how = now === "finished" ? state.status.status : now;
@@ -31,7 +31,7 @@ function beside(now, state, about) {
   if (fate?.state === "applied" && fate.command === "save" && now !== "offline") return t("saved.at", { at: count(fate.at) });
   if (now === "compiling") return progress(state.status.progress);
   if (now === "offline") return t("offline.since", { time: spoken((performance.now() - pulse.seen) / 1000) });
-  if (now === "finished") return state.status.why ?? ""; // why it failed stands in the bar below
+  if (now === "finished") return state.status.why ?? ""; // the reason is in the bar below
   if (now === "paused") return t("paused.where");
   if (now === "running") return t("branch", { n: about?.branch ?? 0 });
   if (now === "empty") return t("empty.nothing");

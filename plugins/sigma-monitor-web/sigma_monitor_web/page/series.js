@@ -1,4 +1,4 @@
-// Measured values as growing typed arrays, by address and branch, and what a chart asks of them. Nothing here draws.
+// Curves as growing typed arrays, by address and branch, and the queries of charts. Nothing here draws.
 
 const COLUMNS = ["iteration", "epoch", "second", "value", "low", "high"];
 const MOST = 20000; // points of a branch; with more, two become one that keeps their lowest and highest
@@ -89,7 +89,7 @@ export class Curves {
     return Object.fromEntries(addresses.map((address) => [address, this.get(address)?.next ?? 0]));
   }
 
-  // Take what the server sent; return whether anything was new.
+  // Add the server's points; return whether any is new.
   take(answer) {
     let news = false;
     for (const [address, { next, stretches }] of Object.entries(answer ?? {})) {
@@ -136,7 +136,7 @@ export function chain(branches, present) {
   return found.length ? found : [{ number: present ?? 0, from: 0, to: Infinity }];
 }
 
-// Whether a moment of a branch lies on the line that counts.
+// Whether a moment of a branch is on the current line.
 export const counts = (alive, branch, iteration) => alive.some((one) => one.number === branch && iteration <= one.to);
 
 function slice(stretch, from, to, axis) {

@@ -31,7 +31,7 @@ export async function start() {
   return undefined;
 }
 
-// Begin again: what is at the other end has changed.
+// Reset: the other end has changed.
 export const reopen = () => connection.again();
 
 // With the end of a run its own server ends. Another one follows at once, as this page is open; where none does, the page stays as it is.
@@ -76,7 +76,7 @@ function forget() {
   store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, lanes: null });
 }
 
-// A list of its own kind: what a server cannot give stays empty.
+// One list; it stays empty if the server has none.
 async function load(what, more) {
   const found = await request(what, more).catch((error) => report(error));
   if (found !== undefined) store.set({ [what]: found });
@@ -131,7 +131,7 @@ function follow() {
   }, take, unfollowed);
 }
 
-// An address that has gone ends the subscription: look what there is, and follow that.
+// A removed address ends the subscription: list the addresses, and subscribe again.
 function unfollowed(error) {
   if (error.kind === "offline") return;
   report(error);
@@ -167,7 +167,7 @@ export function take(event) {
   if (rooted(store.get())) load("branches", { trainer: state.trainer });
 }
 
-// From here on the journal says what became of these commands.
+// From here on the journal holds the results of these commands.
 const unsettled = (fates) => Object.fromEntries(Object.entries(fates).filter(([place, fate]) => place === "playback" || fate.state !== "applied"));
 
 // Whether the present branch is one that the page does not know.

@@ -14,7 +14,7 @@ const put = (place, fate) => store.set(({ fates }) => ({ fates: { ...fates, [pla
 
 export const forget = (place) => store.set(({ fates }) => ({ fates: Object.fromEntries(Object.entries(fates).filter(([key]) => key !== place)) }));
 
-// Send a command; its fate (pending, applied, refused) stands under `place`, with whatever `more` says about it.
+// Send a command; its result (pending, applied, refused) is stored under `place`, with the fields of `more`.
 async function send(place, about, asked, more = {}) {
   put(place, { state: "pending", ...more });
   try {
@@ -36,7 +36,7 @@ export function command(name, more = {}, place = "playback", about = t(`did.${na
   return send(place, about, () => request("command", { name, arguments: more, trainer }), { command: name });
 }
 
-// Train a run on that lies in its folder, in a process of its own.
+// Resume a run from its folder, in a new process.
 export function resume() {
   const run = (store.get().hello?.folder ?? "").split("/").filter(Boolean).at(-1);
   return send("playback", t("runs.resume"), () => request("resume", { run }).then((process) => (process === null ? ended() : begun(run))), { command: "resume" });

@@ -32,8 +32,8 @@ const INITIAL = {
   table: false,
   lanes: null, // the charts, once the addresses are known
   pinned: [], // addresses of live values that a person asked for
-  tried: {}, // by trainer, what was entered under "Try it": {own, inputs, picture}
-  sample: { from: "row", split: "", row: 0 }, // what layers are seen at work on
+  tried: {}, // by trainer, the sample of "Try it": {own, inputs, picture}
+  sample: { from: "row", split: "", row: 0 }, // the sample whose activations are shown
 };
 
 export function createStore(first) {
@@ -54,9 +54,9 @@ export function createStore(first) {
 
 export const store = createStore(INITIAL);
 export const pulse = { seen: 0 }; // when the server was last heard, by performance.now()
-export const pointer = createStore({ place: null }); // where the crosshair stands on the axis: it moves too often for the store
+export const pointer = createStore({ place: null }); // the crosshair's place on the axis: it changes too often for the store
 
-// Draw a component again when what it selects has changed. A selection is compared by identity.
+// Redraw a component when its selection changes, compared by identity.
 export function useStore(select, from = store) {
   const [, again] = useReducer((n) => n + 1, 0);
   const value = select(from.get());

@@ -68,8 +68,8 @@ def test_a_page_of_another_origin_is_refused_though_it_has_the_cookie_and_the_to
 def test_without_the_key_of_the_link_a_window_shows_no_run(training: Any, visit: Any, fragment: str) -> None:
     window = visit()
     window.page.goto(training.link.partition("#")[0] + fragment)
-    window.page.get_by_role("region", name="Playback").get_by_text("Not admitted", exact=True).wait_for()
-    assert "This link is not valid" in window.page.get_by_role("alert").inner_text()
+    window.page.get_by_role("region", name="Playback").get_by_text("Access denied", exact=True).wait_for()
+    assert "This link is invalid" in window.page.get_by_role("alert").inner_text()
     assert "learning_rate" not in window.page.content()
     assert not window.page.context.cookies(training.link)
 

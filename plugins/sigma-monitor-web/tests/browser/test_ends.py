@@ -17,7 +17,7 @@ def test_a_run_that_fails_goes_on_after_a_rewind_or_ends_when_its_page_is_closed
     rate = window.page.get_by_role("textbox", name=re.compile("Learning rate", re.IGNORECASE)).first
     rate.fill("0.01")
     rate.press("Enter")
-    playback.get_by_role("button", name="Go on", exact=True).click()
+    playback.get_by_role("button", name="Continue", exact=True).click()
     playback.get_by_text("Training", exact=True).wait_for()
     training.sigma("set", "learning_rate", "1e30", "--run", str(training.results))
     playback.get_by_text("Failed", exact=True).wait_for()

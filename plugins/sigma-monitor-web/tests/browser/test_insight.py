@@ -80,7 +80,7 @@ def test_rows_that_are_excluded_are_hatched_until_they_are_taken_back(page: Any)
     assert not hatched(buttons.first)
     buttons.first.click()
     buttons.nth(2).click()
-    rows.get_by_text("2 chosen").wait_for()
+    rows.get_by_text("2 selected").wait_for()
     rows.get_by_role("button", name="Exclude", exact=True).click()
     rows.get_by_text(re.compile("applied @")).wait_for()
     for name in names:
@@ -94,8 +94,8 @@ def test_rows_that_are_excluded_are_hatched_until_they_are_taken_back(page: Any)
     out.first.click()
     out.first.press("ArrowRight")
     page.keyboard.press("Enter")
-    rows.get_by_role("button", name="Take back").click()
-    rows.get_by_text("No row of this split is left out.").wait_for()
+    rows.get_by_role("button", name="Include").click()
+    rows.get_by_text("No row of this split is excluded.").wait_for()
     rows.get_by_label("Order").select_option("worst")
     rows.get_by_role("button", name=re.compile(f"row {names[0]}, label")).wait_for()
     assert not rows.locator(".out").count()
@@ -119,17 +119,17 @@ def test_a_row_gets_another_label_and_its_own_again(page: Any) -> None:
 
 def test_a_cell_of_the_confusion_matrix_opens_its_rows(page: Any) -> None:
     rows = worst(page)
-    cell = page.get_by_role("region", name="Confusion").get_by_role("button", name=re.compile("^0 read as 0"))
+    cell = page.get_by_role("region", name="Confusion").get_by_role("button", name=re.compile("^0 predicted as 0"))
     count = int(str(re.search(r": (\d+) row", cell.get_attribute("aria-label"))[1]))  # type: ignore[index]
     cell.click()
-    found = rows.get_by_role("button", name=re.compile("row .* label 0, read as 0"))
+    found = rows.get_by_role("button", name=re.compile("row .* label 0, predicted 0"))
     found.first.wait_for()
     assert rows.get_by_label("Split").input_value() == "validation"
     assert cell.get_attribute("aria-pressed") == "true"
     page.wait_for_function(
         "n => Math.abs(document.querySelectorAll('.tile').length - n) < 6", arg=count
     )  # training goes on
-    rows.get_by_role("button", name=re.compile("^read as 0")).click()
+    rows.get_by_role("button", name=re.compile("^predicted 0")).click()
     page.wait_for_function("() => document.querySelectorAll('.tile').length === 60")
 
 
@@ -160,7 +160,7 @@ def test_what_is_drawn_is_answered_and_so_is_a_row_of_the_data(page: Any) -> Non
 def test_pictures_of_what_each_output_looks_for_come_as_a_grid(page: Any) -> None:
     open_view(page, "Try it")
     page.get_by_role("button", name="Attach it").click()
-    pictures = page.get_by_role("region", name="What each output looks for").get_by_role("img")
+    pictures = page.get_by_role("region", name="Inputs that maximise each output").get_by_role("img")
     pictures.nth(9).wait_for(timeout=60_000)
     first = pictures.first.get_attribute("src")
     page.wait_for_function("old => document.querySelector('.gallery img').src !== old", arg=first, timeout=60_000)

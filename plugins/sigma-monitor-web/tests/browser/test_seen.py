@@ -75,7 +75,7 @@ def test_the_tab_key_reaches_everything_that_can_be_used(training: Any, visit: A
             window.page.locator(f"[data-place='{at}']").evaluate("one => one.outerHTML") for at in wanted - reached
         ]
         assert missed == [], view
-    window.page.get_by_role("button", name="Go on").click()
+    window.page.get_by_role("button", name="Continue").click()
     window.page.get_by_role("region", name="Playback").get_by_text("Training", exact=True).wait_for()
 
 

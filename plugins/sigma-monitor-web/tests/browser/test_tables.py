@@ -102,7 +102,7 @@ def test_a_table_has_the_names_of_its_columns_and_its_rows_can_be_chosen(flowers
     table = page.get_by_role("group", name="Rows").get_by_role("table")
     table.get_by_role("columnheader", name="sepal length (cm)").wait_for()
     heads = table.get_by_role("columnheader").all_inner_texts()
-    assert heads == ["Row", "Label", "Read as", "Loss", "sepal length (cm)", "sepal width (cm)",
+    assert heads == ["Row", "Label", "Predicted", "Loss", "sepal length (cm)", "sepal width (cm)",
                      "petal length (cm)", "petal width (cm)"]  # fmt: skip
     first = table.get_by_role("row").nth(1)
     assert len(first.get_by_role("cell").all_inner_texts()) == len(heads) - 1, "the row itself is a head"
@@ -111,7 +111,7 @@ def test_a_table_has_the_names_of_its_columns_and_its_rows_can_be_chosen(flowers
     assert button.get_attribute("aria-pressed") == "true"
     button.press("ArrowDown")
     page.keyboard.press("Enter")
-    page.get_by_text("2 chosen").wait_for()
+    page.get_by_text("2 selected").wait_for()
 
 
 def test_sliders_have_the_names_and_the_ranges_of_the_columns(flowers: Any, enter: Any) -> None:
@@ -139,7 +139,7 @@ def test_rows_of_text_are_read_as_they_are(lines: Any, enter: Any) -> None:
     table.get_by_role("columnheader", name="Text").wait_for()
     table.get_by_role("cell", name="snow, then <b>fog</b>").first.wait_for()
     table.get_by_role("button", name=TEXT).first.click()
-    page.get_by_text("1 chosen").wait_for()
+    page.get_by_text("1 selected").wait_for()
 
 
 def test_a_text_is_written_and_answered(lines: Any, enter: Any) -> None:

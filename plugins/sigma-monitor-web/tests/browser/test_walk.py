@@ -67,9 +67,9 @@ def exclude_the_worst(desk: Desk, count: int) -> None:
     assert losses == sorted(losses, reverse=True)
     for at in range(count):
         rows.nth(at).click()
-    data.get_by_text(f"{count} chosen", exact=True).wait_for()
+    data.get_by_text(f"{count} selected", exact=True).wait_for()
     data.get_by_role("button", name="Exclude", exact=True).click()
-    data.get_by_text(f"{count} chosen", exact=True).wait_for(state="detached")
+    data.get_by_text(f"{count} selected", exact=True).wait_for(state="detached")
 
 
 def draw_a_zero(desk: Desk) -> None:
@@ -133,7 +133,7 @@ def test_all_that_a_person_steers_in_the_browser_is_done_again_by_a_replay(train
     desk.says("branch 0, left at")
 
     exclude_the_worst(desk, 10)
-    desk.press("Go on")
+    desk.press("Continue")
     desk.wait(lambda: got(training, "data.training.excluded") == 10)
     desk.view("Train")
     accuracy = desk.page.get_by_role("region", name="Accuracy").get_by_role("img", name=re.compile(r"now 9[5-9]"))

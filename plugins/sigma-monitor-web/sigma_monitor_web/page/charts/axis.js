@@ -9,7 +9,7 @@ const LEAST = 10; // iterations that an empty axis shows
 export const column = (mode) => (mode === "clock" ? "second" : "iteration");
 
 // `reference`: the line that knows the most moments; `perEpoch`: iterations in an epoch, if it never changed.
-// `far`: the furthest iteration of a future that was left, so that a rewind moves nothing.
+// `far`: the last iteration of an abandoned branch, so that a rewind moves nothing.
 export function makeAxis({ mode, now, far, second, range, reference, perEpoch }) {
   const end = mode === "clock" ? Math.max(second || 0, 1) : Math.max(now || 0, far || 0, LEAST);
   const present = mode === "clock" ? second || 0 : now || 0;

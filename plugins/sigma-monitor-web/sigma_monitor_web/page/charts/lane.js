@@ -60,7 +60,7 @@ function series(pen, item, { axis, sx }, sy, colours, alone) {
   return undefined;
 }
 
-// The names of what was left, where its curves end.
+// The names of abandoned branches, at the end of their curves.
 function nameBranches(pen, items, { sx, axis, frame, abandoned: ends }, sy, colours) {
   const item = items.find((one) => !one.hidden && one.left.length);
   for (const line of item?.left ?? []) {
@@ -86,7 +86,7 @@ function Trend({ trend }) {
   return html`<span class="trend"><span aria-hidden="true">${sign} </span><span class="sr">${t(trend.flat ? "trend.flat" : trend.up ? "trend.up" : "trend.down")} </span><b>${trend.size}</b> ${t("trend.epoch", { n: count(trend.epochs) })}</span>`;
 }
 
-// What stands at the end of a line: whose it is and its value, or since when a setting holds.
+// The label at the end of a line: its name and value, or since when a setting holds.
 export function labelText({ name, text, since }) {
   if (since === null) return `${name} ${text}`;
   return since ? t("since", { at: count(since) }) : t("since.start");

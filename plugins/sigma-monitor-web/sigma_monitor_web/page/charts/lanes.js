@@ -25,7 +25,7 @@ export function matcher(pattern) {
 
 const isPattern = (text) => /[*<]/.test(text);
 
-// The numeric addresses that a text stands for: itself, a pattern, or a tag.
+// The numeric addresses of a text: an address, a pattern, or a tag.
 export function found(entries, text, trainer = "") {
   const numbers = entries.filter(numeric);
   if (!isPattern(text)) {
@@ -79,7 +79,7 @@ export function laneTitle(lane, entries) {
 export const betterHigh = (address) => BETTER_HIGH.test(address);
 export const asPercent = (entry) => entry.unit === "share" || entry.unit === "%" || /accuracy$/.test(entry.address);
 
-// What stands first in a lane: the validation if there is one.
+// The first series of a lane: the validation if there is one.
 export const leading = (all) => Math.max(0, all.findIndex((one) => /(^|\.)validation\./.test(one.address)));
 
 export const completions = (entries, text, trainer) => {

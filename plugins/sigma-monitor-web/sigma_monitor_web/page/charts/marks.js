@@ -8,11 +8,11 @@ const PLAYBACK = ["pause", "go", "step", "stop", "save"]; // which change nothin
 const plain = (value) => (typeof value === "number" ? exact(value) : typeof value === "string" ? value : JSON.stringify(value));
 const bare = (component) => (typeof component === "string" ? component : (component?.type ?? "")).split(":").at(-1);
 
-// The rows of the journal with their branch, and for a `set` what stood there before, as far as the journal knows.
-// A rewind leads to where its branch begins; its own row stands where it was asked for.
+// The rows of the journal with their branch, and for a `set` the previous value, if the journal has it.
+// A rewind points to the start of its branch; its own row is where it was requested.
 export function told(journal, trainer, branches = [], first = firstValue) {
   const landing = (row) => (row.command === "reset" ? 0 : row.command === "rewind" ? (branches.find((one) => one.number === row.branch)?.start ?? row.to) : undefined);
-  let branch = 0, given = []; // what was set and stands: {address, value, iteration, by}
+  let branch = 0, given = []; // the settings in force: {address, value, iteration, by}
   const value = (address) => given.findLast((one) => one.address === address)?.value ?? first(address);
   return journal.filter(([, row]) => row.trainer === undefined || row.trainer === trainer).map(([number, row]) => {
     const told = { number, row, branch, before: undefined, to: landing(row) };

@@ -137,7 +137,7 @@ export function curve(pen, line, values, span, sx, sy, { colour, width, alpha = 
   pen.restore();
 }
 
-// The raw values: what lies between the lowest and the highest that each point stands for.
+// The raw values: the range from the lowest to the highest value of each point.
 export function band(pen, line, span, sx, sy, { colour, alpha }) {
   const [from, to] = span;
   if (from >= to) return;

@@ -1,4 +1,4 @@
-// All that the charts share at one moment: the branches, the axis, the marks; and what one lane shows. Nothing here draws.
+// The charts' common state at one moment: branches, axis, marks; and the content of a lane. Nothing here draws.
 import { chain, curves, lines, smoothed, Stretch, upper, whole } from "../series.js";
 import { ofTrainer } from "../store.js";
 import { exact, figure, percent, tick } from "../numbers.js";
@@ -10,7 +10,7 @@ import { asPercent, betterHigh, laneTitle, leading, series, shortNames } from ".
 import { SERIES } from "./palette.js";
 import { horizontal, linearTicks, logTicks, roomy, vertical } from "./scale.js";
 
-const TARGET = 24; // pixels between what can be pressed, as WCAG 2.2 asks
+const TARGET = 24; // pixels between targets, as WCAG 2.2 requires
 const LEFT = 44; // of a plot, for the ticks
 const GUTTER = 132; // at its right, for the labels
 const DENSE = 100; // points from which on a curve is smoothed
@@ -96,7 +96,7 @@ export function makeScene(state, lanes, width, small) {
   };
 }
 
-// Settings are steps; what was measured in every iteration is smoothed; evaluations are what they are.
+// Settings are steps; values of every iteration are smoothed; evaluations are raw.
 function kindOf(entry, line) {
   if (entry.settable) return "steps";
   return (line?.length ?? 0) >= DENSE && !/\.(validation|test)\./.test(entry.address) ? "dense" : "sparse";
@@ -178,7 +178,7 @@ function highestOf(entries, scene) {
   return new Set([...entries].sort((a, b) => last(b) - last(a)).slice(0, COLOURED).map((entry) => entry.address));
 }
 
-// Training is always the first colour, validation the second, a setting of its own the third; the others take what is free.
+// Training always has the first colour, validation the second, a setting the third; others get free ones.
 function colours(entries, ranked) {
   const found = new Map();
   const fixed = (entry) => (/\.training\.[^.]+$/.test(entry.address) ? SERIES[0] : /\.validation\.[^.]+$/.test(entry.address) ? SERIES[1]
@@ -212,7 +212,7 @@ function labels(items, sy, tall) {
   return apart(made, TARGET, 14, tall - 10);
 }
 
-// The best value so far of what should rise: its place, and whether it is the newest.
+// The best value so far of a rising series: its place, and whether it is the newest.
 function best(item) {
   if (!item.line?.length || item.kind !== "sparse" || !betterHigh(item.entry.address)) return null;
   let at = 0;
@@ -220,7 +220,7 @@ function best(item) {
   return { at, newest: at === item.line.length - 1 && item.line.length > 1 };
 }
 
-// The one number of a lane, whose it is, and how it changed in the last epoch.
+// The headline number of a lane, its series, and its change in the last epoch.
 function big(items, scene, share) {
   const item = items[leading(items.map(({ entry }) => entry))];
   if (!item?.line?.length) return { number: "–", whose: "", trend: null };

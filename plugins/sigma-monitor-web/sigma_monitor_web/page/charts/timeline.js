@@ -1,4 +1,4 @@
-// The timeline: what counts is straight, what was left hangs below; states to go back to; the range that asks before it rewinds.
+// The timeline: the current line is straight, abandoned branches hang below; kept states; the range that confirms a rewind.
 import { html, useLayoutEffect, useRef } from "../lib.js";
 import { actions, epochNow, kept, nearest } from "../playback.js";
 import { maySteer, store, useStore } from "../store.js";

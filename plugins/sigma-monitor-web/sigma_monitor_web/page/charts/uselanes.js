@@ -1,4 +1,4 @@
-// The lanes as a person left them, and what the page has to follow for them.
+// The lanes of the user, and the subscriptions that they need.
 import { useEffect } from "../lib.js";
 import { want } from "../session.js";
 import { memory, store, useStore } from "../store.js";
@@ -19,7 +19,7 @@ export function useLanes() {
   const chosen = lanes ?? (left?.of === of ? left.lanes : null) ?? laid?.map(lane) ?? null, shown = chosen ?? usual(entries, trainer);
   return {
     lanes: shown,
-    chosen, // null: the usual ones, which grow with what is measured
+    chosen, // null: the default ones, which grow with new values
     change: (id, patch) => put(shown.map((lane) => (lane.id === id ? { ...lane, ...patch } : lane))),
     remove: (id) => put(shown.filter((lane) => lane.id !== id)),
     move: (id, way) => put(moved(shown, shown.findIndex((lane) => lane.id === id), way)),
@@ -34,7 +34,7 @@ function moved(lanes, from, way) {
   return next;
 }
 
-// Follow the curves of all lanes, whatever view is seen: the journal tells from them what a setting was before.
+// Subscribe to the curves of all lanes in every view: the journal finds previous settings in them.
 export function useCurves() {
   const { lanes } = useLanes(), entries = useStore((state) => state.entries), trainer = useStore((state) => state.trainer);
   const addresses = [...new Set(lanes.flatMap((lane) => series(lane, entries, trainer).map((entry) => entry.address)))];

@@ -1,4 +1,4 @@
-// What the lanes show, computed a few milliseconds a frame: with many points in many charts, those that have to wait keep what they showed.
+// The content of the lanes, computed a few milliseconds a frame: with many points in many charts, waiting lanes keep their content.
 import { useEffect, useReducer, useRef } from "../lib.js";
 import { store } from "../store.js";
 import { layout } from "./scene.js";

@@ -1,4 +1,4 @@
-// What a layer makes of one sample, a row of the data or what was entered under "Try it": pictures, or a bar for each value.
+// The activations of a layer for one sample, a row of the data or of "Try it": pictures, or a bar for each value.
 import { html, useState } from "../lib.js";
 import { useAsked } from "./asking.js";
 import { Picture, Plot, Weights, isInk } from "./paint.js";

@@ -1,4 +1,4 @@
-// Requests of a view that are asked again when what they are about changes, and how often that may be.
+// Requests of a view, repeated when their subject changes, and their rate limit.
 import { useEffect, useRef, useState } from "../lib.js";
 import { request } from "../session.js";
 import { ofTrainer, store, useStore } from "../store.js";
@@ -51,7 +51,7 @@ export function seldom() {
   return n === 1 ? "1 epoch" : `${n} epochs`;
 }
 
-// The last edit of the data in the journal, as it was given or as it came into force: then what is about rows is asked again.
+// The last edit of the data in the journal, given or in force: it repeats the requests about rows.
 const EDITS = ["exclude", "include", "relabel", "undo", "rewind", "reset"];
 
 export const useEdited = () => useStore((state) => state.journal.findLast?.(([, row]) => EDITS.includes(row.command) || row.event === "data")?.[0] ?? 0);

@@ -8,7 +8,7 @@ const SIDE = 280; // pixels of the pad
 
 export const strokeOf = ({ fill, sides: [height, width] }) => Math.max(24, (1.6 * 200) / (fill * Math.max(height, width)));
 
-// The box of what is drawn, its mass and its centre; null for an empty pad. `alpha`: shares from 0 to 1, row by row.
+// The box of the drawing, its mass and its centre; null for an empty pad. `alpha`: shares from 0 to 1, row by row.
 export function extent(alpha, side) {
   let left = side, right = -1, top = Infinity, bottom = -1, mass = 0, x = 0, y = 0;
   for (let i = 0; i < alpha.length; i++) {

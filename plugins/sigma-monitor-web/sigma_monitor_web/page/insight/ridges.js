@@ -5,7 +5,7 @@ import { count, figure, tick } from "../numbers.js";
 import { t } from "../words.js";
 
 const KEPT = 7, APART = 17, RISE = 40, LEFT = 40, FOOT = 22;
-const seen = new Map(); // histograms by what they are of
+const seen = new Map(); // histograms by address
 
 // Remember the histogram of an epoch in place of an earlier one of the same epoch; return those of the last epochs.
 export function remember(key, epoch, histogram) {

@@ -30,7 +30,7 @@ function Caption({ row, excluded, given }) {
     ${row.loss === undefined ? null : html`<span>${figure(row.loss)}</span>`}</span>`;
 }
 
-// `rows`: {row, label, predicted, loss}; `shown`: what they look like, by number; `edits`: {excluded: Set, labels}.
+// `rows`: {row, label, predicted, loss}; `shown`: their pictures, by number; `edits`: {excluded: Set, labels}.
 export function Tiles({ rows, shown, edits, chosen, choose }) {
   const { place, press, move } = useChoosing(rows, chosen, choose), ink = useMemo(() => isInk(Object.values(shown).map((one) => one.picture).filter(Boolean)), [shown]);
   return html`<ul class="rows" ref=${place} aria-label=${t("data.rows")}>${rows.map((row, i) => {

@@ -1,4 +1,4 @@
-// What stands on the page: views, the panels of plugins on this one, and saving all of it with the charts.
+// Edit and save the layout: views, panels of plugins on this one, and charts.
 import { html, useState } from "../lib.js";
 import { Menu } from "../widgets/menu.js";
 import { useLanes } from "../charts/uselanes.js";

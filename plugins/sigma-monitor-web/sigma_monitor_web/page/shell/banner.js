@@ -1,4 +1,4 @@
-// A bar for what a person should know now: the connection is gone, training failed, the link is not valid.
+// A bar for alerts: connection lost, training failed, invalid link.
 import { html } from "../lib.js";
 import { Icon } from "../widgets/icon.js";
 import { actions, good, phase, shelved } from "../playback.js";

@@ -1,4 +1,4 @@
-// The data: rows by their losses, worst first; what is wrong with them can be mended here.
+// The data: rows by their losses, worst first, to exclude or relabel.
 import { html, useEffect, useState } from "../lib.js";
 import { useAsked, useEdited } from "../insight/asking.js";
 import { Balance, Confusion } from "../insight/confusion.js";
@@ -42,7 +42,7 @@ function Pages({ found, filter, change }) {
     <span class="note">${count(filter.start + 1)}–${count(last)}</span><button type="button" class="quiet" disabled=${last >= found.total} onClick=${() => go(filter.start + PAGE)}>${t("data.next")}</button></div>`;
 }
 
-// What can be done with the chosen rows; a command's fate stands here.
+// The actions on the selected rows, with the result of the last command.
 function Actions({ chosen, clear, split, classes, edits }) {
   const [label, relabel] = useState(""), steers = useStore(maySteer), fate = useStore((state) => state.fates[PLACE]), rows = [...chosen].sort((a, b) => a - b);
   const out = rows.filter((row) => edits.excluded.has(row)), inside = rows.filter((row) => !edits.excluded.has(row));

@@ -1,4 +1,4 @@
-// The journal: every command with who gave it, when, and what became of it.
+// The journal: every command with its sender, time and result.
 import { html, useState } from "../lib.js";
 import { Command } from "../widgets/command.js";
 import { Icon } from "../widgets/icon.js";
@@ -36,7 +36,7 @@ export function rows(state) {
 
 const who = (row) => (row.by ? t("who.hook", { name: row.by }) : (row.who ?? t("who.outside")));
 
-// The newest edit from outside that counts: that is what `undo` undoes.
+// The newest edit in force from outside, which `undo` reverts.
 const newest = (all, edits) => all.find((row) => row.own && row.result === "applied" && edits.includes(row.command));
 
 const FILTERS = { all: () => true, edits: (row, edits) => edits.includes(row.command), refused: (row) => row.result === "refused" };

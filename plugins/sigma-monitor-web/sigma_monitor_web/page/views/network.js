@@ -1,4 +1,4 @@
-// The network: its layers with the shapes on the wires, and what there is to see of the chosen one.
+// The network: its layers with the shapes on the wires, and the details of the selected one.
 import { html, useEffect, useRef, useState } from "../lib.js";
 import { Activity } from "../insight/activity.js";
 import { seldom, useAsked, usePace } from "../insight/asking.js";

@@ -1,4 +1,4 @@
-// Train: the charts on one time axis, and at their side what can be changed while it learns.
+// Train: the charts on one time axis, and beside them the live settings.
 import { html } from "../lib.js";
 import { Board } from "../charts/board.js";
 import { Hooks } from "../widgets/hooks.js";

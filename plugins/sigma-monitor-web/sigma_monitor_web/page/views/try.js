@@ -1,4 +1,4 @@
-// Try it: a sample by hand, and what the network makes of it while it trains.
+// Try it: enter a sample, and show its prediction during training.
 import { html, useEffect, useState } from "../lib.js";
 import { useAsked } from "../insight/asking.js";
 import { Answer, Past, useAnswer } from "../insight/answer.js";

@@ -1,9 +1,9 @@
-// A field with completion: type, choose with the arrows and Enter, or take what was typed.
+// A field with completion: type, choose with the arrows and Enter, or accept the text.
 import { html, useId, useRef, useState } from "../lib.js";
 
 const MOST = 12;
 
-// `options(text)` gives [{value, text, note}]; `chosen(value)` hears what was taken.
+// `options(text)` gives [{value, text, note}]; `chosen(value)` receives the choice.
 export function Combobox({ id, label, placeholder, options, chosen, hint, class: more = "" }) {
   const [text, type] = useState(""), [at, move] = useState(-1), [open, show] = useState(false);
   const own = useId(), field = useRef(null);

@@ -6,7 +6,7 @@ import { t } from "../words.js";
 
 const SIGNS = { idle: "dot", pending: "wait", applied: "check", refused: "no" };
 
-// `fate`: {state, at, why, by}; `stays`: the value that a refusal left; children: what can be done about it.
+// `fate`: {state, at, why, by}; `stays`: the value kept after a refusal; children: the possible actions.
 export function Fate({ fate, idle = t("fate.idle"), stays = "", later = "", children }) {
   const state = fate?.state === "queued" ? "pending" : (fate?.state ?? "idle");
   return html`<p class=${`fate ${state}`}><${Icon} name=${SIGNS[state] ?? "dot"} />${text(state, fate, idle, stays)}${later && state === "applied" ? html`<span>${later}</span>` : null}${children}</p>`;

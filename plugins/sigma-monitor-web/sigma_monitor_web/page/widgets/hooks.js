@@ -13,7 +13,7 @@ const bare = (component) => (component ?? "").split(":").at(-1);
 const often = (hook) => (typed(hook.every) || typed(hook.when)).replace(/^every /, "");
 
 function timing(hook) {
-  if (hook.when && hook.when !== "") return `when ${hook.when}`; // the kernel's own words: they are what one types
+  if (hook.when && hook.when !== "") return `when ${hook.when}`; // the kernel's own words, as typed
   return hook.every ? `every ${often(hook)}` : "";
 }
 

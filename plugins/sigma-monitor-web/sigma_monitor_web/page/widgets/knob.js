@@ -1,4 +1,4 @@
-// One live value: a widget made from its kind, its address, and the fate of what was asked of it.
+// One live value: a widget for its kind, its address, and the result of its last command.
 import { html, useEffect, useState } from "../lib.js";
 import { Address } from "./address.js";
 import { Fate } from "./fate.js";
@@ -7,11 +7,11 @@ import { maySteer, useStore } from "../store.js";
 import { exact, parsed, tail, title, typed } from "../numbers.js";
 import { t } from "../words.js";
 
-const SENT = ["pending", "queued", "refused"]; // what was typed is not sent again when the field is left
+const SENT = ["pending", "queued", "refused"]; // do not send the text again on blur
 
 const finite = (...values) => values.find((value) => Number.isFinite(value));
 
-// How an entry is steered: {kind, low, high, log}. A rate is moved over decades, what has two bounds over its range.
+// How an entry is steered: {kind, low, high, log}. A rate moves over decades, a bounded value over its range.
 export function kind(entry) {
   if (entry.choices?.length) return { kind: "choice" };
   if (entry.type === "flag") return { kind: "switch" };
@@ -73,7 +73,7 @@ function Field({ id, entry, form, shown, off, type, send, fate, draft }) {
     onBlur=${() => { if (draft !== null && draft.trim() === "" && numeric) type(null); else if (draft !== null && !(SENT.includes(fate?.state) && draft === typed(fate.value))) send(draft, true); }} />`;
 }
 
-// `last`: what the journal says of this address: {at, by, before}; `force`: the value in force, where it acts later.
+// `last`: the journal's entry for this address: {at, by, before}; `force`: the value in force, where it acts later.
 export function Knob({ entry, last, force }) {
   const fate = useStore((state) => state.fates[entry.address]), steers = useStore(maySteer);
   const [draft, type] = useState(null);

@@ -26,7 +26,7 @@ export function shown(entries, pinned, trainer) {
   return [...usual, ...asked.filter((entry) => !usual.includes(entry))];
 }
 
-// What the journal says of each address: when it was set last, by whom, and what stood there before.
+// The journal's entry for each address: when it was last set, by whom, and the previous value.
 function lasts(journal, trainer, branches) {
   let found = [];
   for (const { row, before, to } of told(journal, trainer, branches)) {
@@ -44,7 +44,7 @@ const choices = (entries, text) => {
   return fits.sort((a, b) => a.address.length - b.address.length).map((entry) => ({ value: entry.address, note: entry.unit }));
 };
 
-// The value in force of what acts at the next epoch.
+// The current value of a setting that acts at the next epoch.
 const inForce = (entries, { address }) => (address.endsWith(".batch_size") ? entries.find((one) => one.address === address.replace(/batch_size$/, "data.batch_size"))?.value ?? undefined : undefined);
 
 export function Knobs() {

@@ -23,7 +23,7 @@ export function tableOf(name, fields, more = "") {
 
 const COMMON = ["priority", "scope", "on_error", "background", "budget", "over_budget"]; // of every hook: last
 
-// What can be typed: what is needed first, what all have last; tables are left to configuration files.
+// The editable settings: required first, common ones last; tables are left to configuration files.
 const sorted = (settings) => settings.filter((one) => typeof one.default !== "object" || one.default === null)
   .sort((a, b) => COMMON.indexOf(a.name) - COMMON.indexOf(b.name) || Boolean(b.required) - Boolean(a.required));
 

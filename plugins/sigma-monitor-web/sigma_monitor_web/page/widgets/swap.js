@@ -1,4 +1,4 @@
-// The optimiser and the backend: what they are, and another from a list.
+// The optimiser and the backend: the current ones, and a list to swap from.
 import { html, useState } from "../lib.js";
 import { Fate } from "./fate.js";
 import { Settings, tableOf } from "./settings.js";
