@@ -176,7 +176,9 @@ def test_a_network_with_too_few_outputs_is_refused_with_the_number_of_characters
     trainer = Environment("poem", seed=0).create_trainer(
         data=Text(poem, length=8), network=network, optimiser="adam", backend="numpy"
     )
-    with pytest.raises(SigmaDataError, match=r"has 19 different characters.*predicts 9. Write embedding\(19, ...\) and"):
+    with pytest.raises(
+        SigmaDataError, match=r"has 19 different characters.*predicts 9. Write embedding\(19, ...\) and"
+    ):
         trainer.fit(epochs=1)
 
 
