@@ -1,4 +1,4 @@
-"""Read single keys from the terminal, and give it back as it was, whatever happens."""
+"""Read single keys from the terminal, and always restore its settings."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any
 
 from attrs import define, field
 
-MOST = 32  # bytes read at a look: what is typed, not what is pasted
-LINES = termios.ICANON | termios.ECHO  # what is switched off
+MOST = 32  # bytes per read: enough for typing, not for pasting
+LINES = termios.ICANON | termios.ECHO  # terminal flags to switch off
 BACKGROUND = {signal.SIGTTIN, signal.SIGTTOU}  # stop a process in the background that touches its terminal
 
 
@@ -41,8 +41,8 @@ def trains_in_thread(name: str) -> bool:
 class Keyboard:
     """Single keys of a terminal, within the context; Ctrl-C and Ctrl-Z work as before.
 
-    The terminal is given back at the end of the context, and at the end of the process at the latest. While the process
-    is in the background, or ``busy`` says that somebody else reads, nothing is read or changed.
+    The terminal is restored at the end of the context, and at the end of the process at the latest. While the process
+    is in the background, or another reader is ``busy``, nothing is read or changed.
     """
 
     number: int | None
@@ -87,7 +87,7 @@ class Keyboard:
             return ""
 
     def restore(self) -> None:
-        """Give the terminal back, unless the process is in the background, where it is the shell's."""
+        """Restore the terminal, unless the process is in the background: then the shell owns it."""
         before, self._before = self._before, None
         if before is not None and self.number is not None and self.can_read:
             try:
@@ -108,5 +108,5 @@ class Keyboard:
 
 
 def _decode_keys(found: bytes) -> str:
-    """Return what was typed; nothing for the sequence of an arrow or of another special key."""
+    """Return the typed keys; none for the escape sequence of an arrow or another special key."""
     return "" if found.startswith(b"\x1b") else found.decode("ascii", "ignore")

@@ -1,8 +1,8 @@
 """Lay out the progress of trainers in lines that fit a width.
 
 With curves, a trainer has a line, and each of its values has one: name, curve, number. Without, or with many values,
-a trainer has one line if everything fits. Otherwise its values go to a second line, and what does not fit there is
-counted. Which of the two it is does not depend on the digits of values, so that lines do not jump.
+a trainer has one line if everything fits. Otherwise its values go to a second line, and those that do not fit are
+counted. The choice does not depend on the digits of values, so that lines do not jump.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ PAUSE = 0.25  # seconds between two updates
 
 
 def notebook() -> Any | None:
-    """Return IPython's module of displays, or None where it is not installed."""
+    """Return IPython's module of displays, or None if it is not installed."""
     try:
         return import_module("IPython.display")
     except ImportError:

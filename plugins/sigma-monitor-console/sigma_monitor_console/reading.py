@@ -25,7 +25,7 @@ class Reading:
     curves: Mapping[str, Trend] = field(factory=dict)
 
     def progress(self) -> str:
-        """Return the epoch, of how many if that is known."""
+        """Return the epoch, and the number of epochs if known."""
         total = "" if self.epochs is None or math.isinf(self.epochs) else f"/{int(self.epochs)}"
         return f"epoch {self.epoch}{total}"
 

@@ -23,7 +23,7 @@ class Trend:
     values: np.ndarray = field(factory=lambda: np.zeros(0))
 
     def read(self, view: View) -> None:
-        """Read on; what a rewind has left is dropped."""
+        """Read new values; drop those on an abandoned branch."""
         self.cursor, stretches = view.stretches(self.address, self.cursor, MOST)
         for stretch in stretches:
             self._add(stretch)
@@ -39,7 +39,7 @@ class Trend:
     def bars(self, width: int) -> list[float | None]:
         """Return the means over ``width`` equal parts of the iterations, None for a part without finite values.
 
-        A part without any value has that of the part before it.
+        A part without values repeats the previous one.
         """
         if not len(self.values) or width < 1:
             return []

@@ -1,4 +1,4 @@
-"""What keys do, and what became of commands, in one line."""
+"""The effects of keys, and the results of commands, in one line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Steering:
 
 
 def fate(ticket: Ticket) -> str:
-    """Return what became of a command: pending, applied, or refused and why."""
+    """Return the result of a command: pending, applied, or refused with the reason."""
     if ticket.state == "queued":
         return f"{_describe_command(ticket)}: pending"
     if ticket.state == "refused":

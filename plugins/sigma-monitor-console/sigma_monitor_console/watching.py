@@ -1,4 +1,4 @@
-"""What all displays of the console share: readings with speeds, and messages."""
+"""The base of all console displays: readings with speeds, and messages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Watch:
         return evolve(look, reading=evolve(look.reading, curves=curves))
 
     def news(self) -> list[str]:
-        """Return the messages since the last look, without the control characters of what they quote."""
+        """Return the messages since the last reading, without control characters."""
         messages = self.view.messages(self.told)
         self.told = messages[-1][0] if messages else self.told
         return [printable(text) for _, text in messages]

@@ -1,4 +1,4 @@
-"""Run calls that may block in a thread of their own, charged to the work budget of all clients."""
+"""Run calls that may block in a worker thread, charged to the work budget of all clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Aside:
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def do(self, act: Callable[[], Any]) -> Future[Any]:
-        """Return the future of what is done later."""
+        """Queue a call; return its future."""
         future = Future[Any]()
         self._tasks.put((act, future))
         if self._thread is None:
@@ -37,7 +37,7 @@ class Aside:
         return future
 
     def end(self) -> None:
-        """Let the thread end, once it has done what it is at; the rest is not done."""
+        """End the thread after its current call; queued calls are dropped."""
         if self._thread is not None:
             self._tasks.put(None)
 

@@ -40,7 +40,7 @@ class WorkBudget:
     def spend_thread(self, began: float) -> float:
         """Book the rest after all work of this thread since it last did so, or else since ``began`` of its clock.
 
-        That includes whatever lies between two requests: parsing, packing and sending.
+        That includes the work between two requests: parsing, packing and sending.
         """
         now, thread = time.thread_time(), threading.current_thread()
         worked = now - self._seen.get(thread, began)

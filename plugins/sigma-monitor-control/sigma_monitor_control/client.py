@@ -40,7 +40,7 @@ def to_value(value: Any) -> Any:
 
 @define(eq=False, repr=False)
 class Client:
-    """A connection to a run; use one in each thread.  Its errors are those of the run, as SigmaErrors.
+    """A connection to a run; use one in each thread. It raises the run's errors as SigmaErrors.
 
     Values are plain: numbers, true and false, strings, lists; an array is a summary
     ``{"array": {"shape", "dtype", "low", "high", "mean", "deviation"}}``.  A short name stands for the one address that
@@ -64,12 +64,12 @@ class Client:
         return f"Client({self.about.get('name')!r}, process {self.about.get('process')})"
 
     def close(self) -> None:
-        """Close the connection; the run goes on."""
+        """Close the connection; the run continues."""
         self.socket.close()
 
     # -- reading -------------------------------------------------------------------------------------------------------
     def status(self) -> dict[str, Any]:
-        """Return the state of the run, and for each trainer where it is and what it measured last."""
+        """Return the state of the run, and each trainer's moment and latest values."""
         return dict(self.request("status"))
 
     def get(self, address: str, trainer: str | None = None) -> Any:
@@ -102,7 +102,7 @@ class Client:
 
     # -- steering ------------------------------------------------------------------------------------------------------
     def set(self, pattern: str, value: Any, trainer: str | None = None) -> dict[str, dict[str, int]]:
-        """Set what a pattern or a short name means; return the moment at which each trainer applied it."""
+        """Set the values of a pattern or a short name; return the moment at which each trainer applied it."""
         return self._read_moments(self.request("set", pattern=pattern, value=value, trainer=trainer))
 
     def send(self, command: str, trainer: str | None = None, **arguments: Any) -> dict[str, dict[str, int]]:
@@ -116,7 +116,7 @@ class Client:
 
     # -- documents -----------------------------------------------------------------------------------------------------
     def request(self, do: str, **arguments: Any) -> Any:
-        """Return the result of any request of the protocol; raises what the run answers instead."""
+        """Return the result of any request of the protocol; raises the run's error."""
         id = self._ask(do, {name: sendable(value) for name, value in arguments.items()})
         while (answer := self._next_document(id)) is not None:
             if "result" in answer:  # else a command is acknowledged, which was queued
@@ -124,7 +124,7 @@ class Client:
         raise SigmaStateError("the run has ended, or has closed the connection.")
 
     def _cancel(self, id: int) -> None:
-        """End a subscription, and drop what still comes of it."""
+        """End a subscription, and drop its remaining events."""
         self._others.pop(id, None)
         self._over.add(id)
         with suppress(SigmaStateError, OSError):  # the run has ended, or the connection

@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_monitor_control import places
 from sigma_monitor_control.client import Client
 
-AGAIN = 0.02  # seconds between two looks for a run that begins
+AGAIN = 0.02  # seconds between two polls for a run that begins
 PATIENCE = 5.0  # seconds that a run gets to introduce itself
 NONE = "Start one with `sigma run`; a run can be steered unless `[run] control = false` or SIGMA_CONTROL=off is set."
 
@@ -60,7 +60,7 @@ class Found:
 
 # -- connecting --------------------------------------------------------------------------------------------------------
 def open_connection(path: Path) -> socket.socket | None:
-    """Return a connection to a socket of this user; None if nobody listens: it is removed then.
+    """Return a connection to a socket of this user; remove the socket and return None if nothing listens.
 
     Raises SigmaStateError if another user listens there.
     """
@@ -84,7 +84,7 @@ def open_connection(path: Path) -> socket.socket | None:
 
 
 def introduce_client(connection: socket.socket) -> Client | None:
-    """Return a client that knows the run; None if the run does not answer in time, or has ended."""
+    """Return a client of the run; None if the run does not answer in time, or has ended."""
     client = Client(connection)
     try:
         about = client.request("hello")
@@ -96,7 +96,7 @@ def introduce_client(connection: socket.socket) -> Client | None:
 
 
 def running() -> list[Found]:
-    """Return all runs of this user that can be steered, the newest last; sockets that nobody listens to are removed."""
+    """Return all steerable runs of this user, the newest last; remove sockets without a listener."""
     pairs: list[tuple[Path, socket.socket | None]] = []
     for path in places.sockets():
         try:

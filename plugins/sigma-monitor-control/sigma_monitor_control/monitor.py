@@ -11,7 +11,7 @@ from sigma_kernel.errors import SigmaStateError
 from sigma_monitor_control import places
 from sigma_monitor_control.server import Server
 
-_TOLD = set[str]()  # why no socket could be made, by a process that trains often
+_TOLD = set[str]()  # reasons already reported by this process for a missing socket
 
 
 @define(eq=False)
@@ -30,7 +30,7 @@ class ControlMonitor(Monitor):
         return self._server is not None and self._server.count > 0
 
     def watch(self, view: View) -> None:
-        """Serve until the run is over; raises SigmaStateError if no socket can be made, once in a process."""
+        """Serve until the run is over; raises SigmaStateError if no socket can be created, once per process."""
         try:
             listener, path = places.open_listener()
         except SigmaStateError as error:

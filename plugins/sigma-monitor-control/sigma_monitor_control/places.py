@@ -1,4 +1,4 @@
-"""Where sockets lie, and what of them is trusted: directories and files of this user alone."""
+"""The directories of sockets; only directories and files of this user alone are trusted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_private(directory: Path) -> bool:
 
 
 def open_listener() -> tuple[socket.socket, Path]:
-    """Return a socket that listens, and its path; raises SigmaStateError, with the reasons, if none can be made."""
+    """Return a listening socket and its path; raises SigmaStateError, with the reasons, if none can be created."""
     problems = []
     for directory in directories():
         try:
@@ -107,7 +107,7 @@ def remove_file(path: Path) -> None:
 
 # -- who is at the other end -------------------------------------------------------------------------------------------
 def user(connection: socket.socket) -> int | None:
-    """Return the user at the other end of a connection; None where the system does not tell.
+    """Return the user at the other end of a connection; None if the system does not support it.
 
     There the modes of the directory and of the socket alone keep others out.
     """
@@ -120,7 +120,7 @@ def user(connection: socket.socket) -> int | None:
 
 
 def read_start_time(process: int) -> int | None:
-    """Return when a process started, in ticks since the system did; None if it is not there, or cannot be told."""
+    """Return when a process started, in ticks since the system did; None if it has ended or the time is unknown."""
     try:
         text = Path(f"/proc/{process}/stat").read_text()
         return int(text.rpartition(")")[2].split()[19])
@@ -156,7 +156,7 @@ def announce_run(run: Path, path: Path) -> Path | None:
 
 
 def read(run: Path) -> Mapping[str, Any]:
-    """Return what ``control.json`` in a run folder says; empty if there is none that can be read."""
+    """Return the content of ``control.json`` in a run folder; empty if it is missing or unreadable."""
     try:
         handle = os.open(run / CONTROL, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(handle, "rb") as opened:
@@ -167,7 +167,7 @@ def read(run: Path) -> Mapping[str, Any]:
 
 
 def is_dead(about: Mapping[str, Any]) -> bool:
-    """Return whether what ``control.json`` says belongs to a process of this machine that is gone."""
+    """Return whether ``control.json`` belongs to an ended process of this machine."""
     process, begun = about.get("process"), about.get("started")
     if about.get("host") != socket.gethostname() or not isinstance(process, int) or isinstance(process, bool):
         return False

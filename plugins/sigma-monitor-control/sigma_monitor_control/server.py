@@ -1,8 +1,8 @@
 """The server of one run: one thread, one conversation for each connection, bounded in memory, time and number.
 
-Documents go out as fast as a client reads them: what it has not read is kept up to a limit, and its events wait.  The
-thread sleeps four times as long as a request took, within a budget that all servers of the process share, so that
-clients that poll without a pause do not slow training.
+Documents go out as fast as a client reads them: unread ones are kept up to a limit, and its events wait.  The thread
+sleeps four times as long as a request took, within a budget that all servers of the process share, so that clients that
+poll without a pause do not slow training.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from sigma_monitor_control.protocol.documents import LONGEST, error_line
 PIECE = 1 << 18  # bytes read, or written, at a time
 REQUESTS = 100  # of one client that are answered in one turn
 UNREAD = 1 << 20  # bytes that a client has not read, from which on its requests wait
-HELD = 32 << 20  # bytes of all connections, read and to be written; beyond, the one that holds most is dropped
+HELD = 32 << 20  # bytes of all connections, read and to be written; beyond, the largest one is dropped
 STALLED = 30.0  # seconds after which a client that reads nothing of what waits for it is dropped
-CONNECTIONS = 100  # at a time; for one more, the one that has been idle longest is dropped
+CONNECTIONS = 100  # concurrent connections; beyond, the one idle longest is dropped
 LONGEST_REST = 1.0  # seconds
-IDLE, BUSY = 0.05, 0.01  # seconds between two looks: in general, and while requests arrive or wait
+IDLE, BUSY = 0.05, 0.01  # seconds between two polls: in general, and while requests arrive or wait
 LAST = 1.0  # seconds that commands get to be applied at the end of the run
 RECENT = 0.2  # seconds for which more requests are expected to follow one
 
@@ -61,7 +61,7 @@ class Connection:
         return bool(self.inbox or self.outbox) or self.conversation.waits or now - self.heard < RECENT
 
     def hear(self, data: bytes, now: float) -> None:
-        """Take what it sent."""
+        """Receive its data."""
         self.heard = now
         self.inbox += data
 
@@ -91,7 +91,7 @@ class Connection:
         self.closing = True
 
     def forget(self) -> None:
-        """Read what it still sends: unread, it would keep the last words from it."""
+        """Read its remaining data: unread, it would block the closing messages."""
         with suppress(OSError):
             for _ in range(REQUESTS):
                 if not self.socket.recv(PIECE):
@@ -104,7 +104,7 @@ class Connection:
             self.say(self.conversation.events(now))
 
     def write(self, now: float) -> None:
-        """Write what it reads at once; raises OSError if it is gone."""
+        """Write what it reads at once; raises OSError if it has left."""
         while self.outbox:
             try:
                 count = self.socket.send(self.outbox[:PIECE])
@@ -166,7 +166,7 @@ class Server:
         self._aside.end()
 
     def turn(self) -> None:
-        """Accept, read, answer and write whatever can be without waiting."""
+        """Accept, read, answer and write without waiting."""
         began = time.thread_time()
         for key, _ in self._selector.select(0):
             if key.fileobj is self.listener:
@@ -184,7 +184,7 @@ class Server:
         for _ in range(CONNECTIONS):
             try:
                 accepted, _ = self.listener.accept()
-            except OSError:  # nobody waits, or nobody more can be let in
+            except OSError:  # no pending connection, or no descriptor left
                 return
             accepted.setblocking(False)
             now = self.clock()

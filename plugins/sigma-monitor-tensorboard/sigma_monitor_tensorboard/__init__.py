@@ -1,4 +1,4 @@
-"""Monitor for TensorBoard: event files with what a run measured."""
+"""Monitor for TensorBoard: event files with the values of a run."""
 
 from sigma_kernel import lazy_exports
 from sigma_monitor_tensorboard.plugin import sigma_components

@@ -16,14 +16,14 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
-NUMBERS = count()  # tell the files apart that one process makes in a second
+NUMBERS = count()  # distinguishes the files of one process in a second
 MOST = 2**20  # elements of an array that are counted in a histogram
 BINS = 64
 HEAD, TAIL = 12, 4  # bytes of a record before its data (the length and its checksum), and after it
 
 
 def tag(name: str) -> str:
-    """Return the tag of a name: TensorBoard groups tags by what stands before the first slash."""
+    """Return the tag of a name: TensorBoard groups tags by the text before the first slash."""
     return name.replace(".", "/")
 
 

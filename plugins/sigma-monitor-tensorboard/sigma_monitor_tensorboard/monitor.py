@@ -16,11 +16,11 @@ from sigma_monitor_tensorboard.writing import Writing
 class TensorboardMonitor(Monitor):
     """Write event files for TensorBoard: measured values, histograms of parameters, pictures, settings and commands.
 
-    Of more than ``most`` values of a number between two looks, neighbours are joined to their last one.
+    Of more than ``most`` values of a number between two polls, neighbours are joined to their last one.
 
     Args:
         folder: Directory of the event files, in the run folder unless it is absolute.
-        interval: Seconds between two looks at the run.
+        interval: Seconds between two polls of the run.
         histograms: Seconds between two histograms of each parameter; 0 for none.
         most: Values of each number that are written at a look.
     """

@@ -1,4 +1,4 @@
-"""What of a run is new since the last look, as events."""
+"""The changes of a run since the last poll, as events."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from sigma_kernel.contracts import AddressEntry, Branch, Stretch, View
 from sigma_monitor_tensorboard.events import Events, last_steps, tag
 from sigma_monitor_tensorboard.settings import settings
 
-ARRAYS = 200  # parameters of which histograms are made
+ARRAYS = 200  # parameters with histograms
 PICTURES = 50  # new ones that are written at a look
 LARGEST = 2**22  # bytes of a picture file
 OWN = ("network", "optimiser", "optimisers", "hooks")  # below these, arrays are no pictures
-STARTS = ("begin", "resumed")  # events in the journal from which training goes on
+STARTS = ("begin", "resumed")  # events in the journal from which training continues
 MOMENT = ("trainer", "iteration", "epoch", "seconds")  # of a row of the journal
 
 
@@ -34,7 +34,7 @@ class Written:
 
 @define(eq=False)
 class Writing:
-    """Write what is new; each branch of each trainer goes to a directory of its own."""
+    """Write the changes; each branch of each trainer has its own directory."""
 
     view: View
     folder: Path
@@ -82,7 +82,7 @@ class Writing:
         return self._lines[trainer, index]
 
     def _first_iteration(self, trainer: str) -> int:
-        """Return the iteration from which this run goes on: that of its checkpoint, after a resume."""
+        """Return the iteration from which this run continues: its checkpoint's, after a resume."""
         rows = [row for _, row in self.view.journal() if row.get("event") in STARTS and row["trainer"] == trainer]
         return int(rows[-1]["iteration"]) if rows else 0
 
@@ -120,7 +120,7 @@ class Writing:
         line.events.scalars(name, curve.iterations[new], curve.values[new], times)
 
     def _settings(self, trainer: str) -> None:
-        """Write the settings of the run, once it is known by what runs are compared."""
+        """Write the settings of the run, once the compared values are known."""
         self._told.add(trainer)
         values = {} if self.view.folder is None else settings(self.view.folder)
         if values:

@@ -1,1 +1,1 @@
-"""The commands of this room: each connects to a run, asks it for something, and prints the answer."""
+"""The commands of this room: each connects to a run, sends a request, and prints the answer."""

@@ -35,7 +35,7 @@ def list_runs(as_json: bool) -> None:
 
 
 def describe_run(found: Found) -> dict[str, Any]:
-    """Return what there is to say of a run, and close the connection to it."""
+    """Return the description of a run, and close the connection to it."""
     about: dict[str, Any] = {"title": found.title, "state": "no answer", "trainers": {}, "process": None}
     if found.client is None:
         return about

@@ -19,8 +19,8 @@ def set_values(pattern: str, value: str, run: str | None, trainer: str | None, a
     """Set the values that PATTERN means to VALUE, at the next boundary.
 
     PATTERN is an address, its last levels where these are unique (learning_rate), or a pattern, in which `*` stands for
-    any part: '**.frozen'. If it could be several, they are listed and nothing is done. VALUE is a TOML literal: 0.01,
-    true, "2 epochs"; where the value is a text, the quotes can be left out.
+    any part: '**.frozen'. If it is ambiguous, the matches are listed and nothing changes. VALUE is a TOML literal:
+    0.01, true, "2 epochs"; the quotes of a text can be left out.
     """
     with connect(run) as client:
         typed = _parse_typed(client, pattern, trainer, value)

@@ -6,7 +6,7 @@
     for line in conversation.receive('{"id": 1, "do": "status"}'):
         send(line)
 
-The whole of it stands in docs/steering.md.
+docs/steering.md documents all of it.
 """
 
 from sigma_kernel import lazy_exports

@@ -20,8 +20,8 @@ WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true 
 def check_arguments(do: str, function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a request if they fit a function, whose first parameter is its own.
 
-    Raises SigmaConfigError for one that is unknown, missing or of another type; null stands for one that is left out,
-    but where it is required and may be null.
+    Raises SigmaConfigError for one that is unknown, missing or of another type; null means omitted, unless the argument
+    is required and nullable.
     """
     return check_values(do, *parameters(function), given)
 
@@ -44,14 +44,14 @@ def check_values(
 
 @cache
 def parameters(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the types of all parameters but the first by name, and the names of those that are required."""
+    """Return the types of all parameters but the first by name, and the names of required ones."""
     types, signature = get_type_hints(function), [*inspect.signature(function).parameters.values()][1:]
     required = [_word(parameter.name) for parameter in signature if parameter.default is inspect.Parameter.empty]
     return {_word(parameter.name): types[parameter.name] for parameter in signature}, required
 
 
 def fields_for_people(made: type[Command]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the types of the fields of a command by name, and the defaults of those that have one.
+    """Return the types of the fields of a command by name, and their defaults, if any.
 
     Fields that only hooks, and Python, choose are left out.
     """
@@ -61,7 +61,7 @@ def fields_for_people(made: type[Command]) -> tuple[dict[str, Any], dict[str, An
 
 
 def _word(name: str) -> str:
-    """Return the name of an argument: that of a parameter, without what keeps it apart from Python's words."""
+    """Return the name of an argument: the parameter's, without the underscore that avoids Python's keywords."""
     return name.rstrip("_")
 
 

@@ -1,4 +1,4 @@
-"""A conversation with one client: documents in, documents out, whatever carries them."""
+"""A conversation with one client: documents in, documents out, over any transport."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[[Callable[[], Any]], Future[Any]]
 
 
 def at_once(act: Callable[[], Any]) -> Future[Any]:
-    """Run a call in this thread; return its result, or what it raised, as a future."""
+    """Run a call in this thread; return its result or exception as a future."""
     future = Future[Any]()
     try:
         future.set_result(act())
@@ -94,7 +94,7 @@ class Conversation:
             return [documents.error_line(id, error)]
 
     def _answer_request(self, request: ClientRequest) -> list[str]:
-        """Do what is asked for; return the answer, if there is one yet."""
+        """Perform a request; return its answer, if ready."""
         if request.do == "cancel":
             return [documents.answer_line(request.id, self._cancel(request))]
         do = self._function(request.do)
@@ -114,7 +114,7 @@ class Conversation:
         return [documents.answer_line(request.id, self._add_scopes(answer) if request.do == "hello" else answer)]
 
     def _acknowledge_command(self, id: Id, found: Ticket) -> list[str]:
-        """Wait for a command; tell that it is queued, unless it is done by now."""
+        """Wait for a command; report that it is queued, unless it is done by now."""
         self._wait(id, found, found.answer)
         return self.answers() or [documents.event_line(id, {"ticket": ticket(found)})]
 
@@ -138,25 +138,25 @@ class Conversation:
         return {**hello, "scopes": sorted(self.scopes)}
 
     def _cancel(self, request: ClientRequest) -> bool:
-        """End a subscription, or forget a request; return whether there was one. A command that was sent remains."""
+        """End a subscription, or drop a request; return whether there was one. Sent commands remain."""
         of = documents.identity({"id": request.arguments.get("of")})
         self._due.pop(of, None)
         return self._subscriptions.pop(of, None) is not None or self._waiting.pop(of, None) is not None
 
-    # -- what comes later ----------------------------------------------------------------------------------------------
+    # -- later answers -------------------------------------------------------------------------------------------------
     def answers(self) -> list[str]:
         """Return the answers that have become ready."""
         ready = {id: promise for id, promise in self._waiting.items() if _is_done(promise)}
         for id in ready:
             del self._waiting[id]
         if any(isinstance(promise, Ticket) for promise in ready.values()):
-            self._due = dict.fromkeys(self._due, float("-inf"))  # what a command has changed is told at once
+            self._due = dict.fromkeys(self._due, float("-inf"))  # the changes of a command are sent at once
         return [_answer(id, promise) for id, promise in ready.items()]
 
     def events(self, now: float) -> list[str]:
         """Return the events of subscriptions that are due; ``now`` are the seconds of any steady clock.
 
-        Leave it out as long as the client has not read the last ones: what is new then comes with the next event.
+        Skip it while the client has not read the last ones: the next event then includes the changes.
         """
         return [*self._events(now)]
 
@@ -174,7 +174,7 @@ class Conversation:
                     yield documents.event_line(id, event)
 
     def last_lines(self) -> list[str]:
-        """Return what there is to say when the run has ended: the last events, and an answer to each request."""
+        """Return the closing messages: the last events, and an answer to each request."""
         events = self.events(float("inf"))
         over = SigmaStateError("the run has ended.")
         unanswered = [*self._waiting]
@@ -182,7 +182,7 @@ class Conversation:
         return [*lines, *(documents.error_line(id, over) for id in unanswered if id in self._waiting)]
 
     def close(self) -> None:
-        """Forget what is not answered: the client has left."""
+        """Drop pending requests: the client has left."""
         self._waiting.clear()
         self._subscriptions.clear()
         self._due.clear()

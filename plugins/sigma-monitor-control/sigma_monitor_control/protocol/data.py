@@ -19,7 +19,7 @@ from sigma_monitor_control.protocol.values import numbers, to_json
 MOST_ROWS = 200  # in one answer
 COUNTED = 20_000  # rows whose classes are counted; of more, evenly spaced ones
 PIECE = 1000  # rows that are read at once
-TYPICAL = 500  # rows that tell the range of an input
+TYPICAL = 500  # rows to determine the range of an input
 TEXT = "OUST"  # kinds of dtypes
 
 
@@ -39,7 +39,7 @@ def rows(view: View, split: str, rows: list[int], trainer: str | None = None) ->
 
 
 def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -> None:
-    """Raise SigmaConfigError for a split or a row that is not there."""
+    """Raise SigmaConfigError for an unknown split or row."""
     splits = view.trainer(trainer).splits()
     if split not in splits:
         raise SigmaConfigError(f"split {split!r:.100}: no such split.{suggest_name(split, splits, 'There is')}")
@@ -77,7 +77,7 @@ def _describe_inputs(inputs: Mapping[str, Any], ranges: Mapping[str, tuple[float
 
 
 class _Names:
-    """The labels of rows, those that were changed included: class names, or else values."""
+    """The labels of rows, including changed ones: class names, or else values."""
 
     def __init__(self, view: View, trainer: str, split: str) -> None:
         self.classes = view.trainer(trainer).classes()
@@ -113,7 +113,7 @@ _computed: WeakKeyDictionary[Any, dict[tuple[str, str], _Computed]] = WeakKeyDic
 
 
 def _losses(view: View, trainer: str, split: str, again: bool) -> _Computed:
-    """Return the losses of a split: those of the last request while one reads on, or nothing has changed."""
+    """Return the losses of a split, cached for later pages and while nothing has changed."""
     kept = _computed.setdefault(view, {})
     record, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.trainer(trainer).edits())
     if record is None or record.edited != edited or (again and record.at != at):
@@ -138,8 +138,7 @@ def losses(
 ) -> Later:
     """Return rows of a split by their losses, the worst or the best first, with their labels and predictions.
 
-    Only rows of a class, or those that are predicted as one, if these are given.  From ``start`` 0, the losses are
-    computed anew; later pages keep that order.
+    Only rows of a class, or predicted as one, if given. ``start`` 0 recomputes the losses; later pages keep that order.
     """
     name = select_trainer(view, trainer)
     check_rows(view, name, split)
@@ -297,7 +296,7 @@ def _ends(values: np.ndarray) -> Iterator[list[float]]:
 
 
 def predict(view: View, inputs: dict[str, Any], trainer: str | None = None) -> Later:
-    """Return what the network says to one sample: numbers, nested lists, a picture or a text for each section."""
+    """Return the prediction for one sample: numbers, nested lists, a picture or a text for each section."""
     name = select_trainer(view, trainer)
     return Later(lambda: _predict_sample(view, name, samples(view, name, inputs)))
 

@@ -21,7 +21,7 @@ Id = int | str | None
 
 @frozen
 class ClientRequest:
-    """A request: ``{"id": 7, "do": "get", "pattern": "**.accuracy"}``; whatever else it has are its arguments."""
+    """A request: ``{"id": 7, "do": "get", "pattern": "**.accuracy"}``; all other fields are its arguments."""
 
     id: Id
     do: str
@@ -66,14 +66,14 @@ def request(document: Mapping[str, Any]) -> ClientRequest:
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
 def number(value: float) -> float | str:
-    """Return a number, or what stands for one that is not finite: ``nan``, ``inf`` or ``-inf``."""
+    """Return a number, or the string of one that is not finite: ``nan``, ``inf`` or ``-inf``."""
     if math.isfinite(value):
         return value
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
 def sendable(value: Any) -> Any:
-    """Return an argument as JSON values: numbers that are not finite as strings, those of NumPy as Python's."""
+    """Return an argument as JSON values: numbers that are not finite as strings, NumPy's as Python's."""
     if isinstance(value, Mapping):
         return {str(name): sendable(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -89,7 +89,7 @@ def request_line(id: Id, do: str, arguments: Mapping[str, Any]) -> str:
 
 
 def answer_line(id: Id, result: Any) -> str:
-    """Return the line of an answer; instead of one that is too long, that of an error."""
+    """Return the line of an answer; if it is too long, the line of an error."""
     return _limit_line(id, "result", result)
 
 

@@ -1,4 +1,4 @@
-"""Requests about layers: their parameters and filters, what they make of a sample; pictures that hooks made."""
+"""Requests about layers: their parameters, filters and activations; pictures by hooks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MOST_FILES, LARGEST = 50, 1 << 20  # pictures in the run folder, and bytes of ea
 
 
 def layer(view: View, layer: str, trainer: str | None = None) -> Later:
-    """Return histograms of a layer's parameters, those of gradients and updates that hooks publish, and its filters."""
+    """Return histograms of a layer's parameters, of gradients and updates published by hooks, and its filters."""
     name = select_trainer(view, trainer)
     entry = _find_layer(view, name, layer)
     return Later(lambda: _layer(view, name, entry))
 
 
 def _find_layer(view: View, trainer: str, layer: str) -> LayerEntry:
-    """Return a layer; raise SigmaAddressError if it is not there."""
+    """Return a layer; raise SigmaAddressError if it does not exist."""
     entries = {entry.name: entry for entry in view.trainer(trainer).network()}
     if layer not in entries:
         raise SigmaAddressError(f"layer {layer!r:.100}: no such layer.{suggest_name(layer, entries, 'There is')}")
@@ -66,7 +66,7 @@ def _published_histograms(view: View, trainer: str, kind: str, layer: str) -> di
 
 
 def _filters(values: np.ndarray, inputs: Any) -> Iterator[dict[str, Any]]:
-    """Yield the filters of a convolution, or what the units of a layer see of a picture, as pictures of one scale."""
+    """Yield the filters of a convolution, or the weights of units over a picture, as pictures of one scale."""
     kernels: np.ndarray | None = None
     if values.ndim == 4:
         kernels = values if values.shape[1] in (1, 3) else values.mean(1)
@@ -92,7 +92,7 @@ def activations(
     row: int | None = None,
     trainer: str | None = None,
 ) -> Later:
-    """Return what a layer makes of one sample, given by section as in ``predict``, or a row of a split."""
+    """Return a layer's activations for one sample, given by section as in ``predict``, or a row of a split."""
     name = select_trainer(view, trainer)
     _find_layer(view, name, layer)
     if inputs is not None:

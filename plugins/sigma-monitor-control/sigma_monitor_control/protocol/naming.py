@@ -24,7 +24,7 @@ def qualify_name(name: str, trainer: str | None) -> str:
 
 
 def meant(name: str, addresses: Sequence[str]) -> str:
-    """Return the address that a name means: itself, or the only one that ends with its levels.
+    """Return the address of a name: itself, or the only one that ends with its levels.
 
     An address outranks those below its own level that end alike: ``optimiser.learning_rate`` the learning rates of
     single parameters, which follow it.  Raises SigmaAddressError, with the candidates, if none or several are left.
@@ -42,7 +42,7 @@ def meant(name: str, addresses: Sequence[str]) -> str:
 
 
 def leading(name: str, addresses: Iterable[str]) -> list[str]:
-    """Return the addresses that end with the levels of a name, without those that another one outranks."""
+    """Return the addresses that end with the levels of a name, without outranked ones."""
     ending = f".{name}"
     matches = [address for address in addresses if address.endswith(ending)]
     heads = [address.removesuffix(ending) for address in matches]

@@ -21,7 +21,7 @@ def is_picture(shape: Sequence[int]) -> bool:
 def picture(values: np.ndarray, low: float, high: float) -> dict[str, Any]:
     """Return an array ``(height, width)`` or ``(channels, height, width)`` as a picture, black at ``low``.
 
-    Its pixels are bytes in base64, row by row, those of several channels beside each other.
+    Its pixels are bytes in base64, row by row, with interleaved channels.
     """
     *channels, height, width = values.shape
     scale = 255.0 / (high - low) if high > low else 0.0

@@ -20,7 +20,7 @@ POINTS, MOST_POINTS = 2000, 20_000  # of one series in an answer
 MOST_SERIES = 100  # in one request
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
-MEASURED = ("training", "validation", "test")  # below these, trainers publish what they measured
+MEASURED = ("training", "validation", "test")  # trainers publish their results below these
 
 
 @frozen
@@ -32,7 +32,7 @@ class Later:
 
 # -- the run -----------------------------------------------------------------------------------------------------------
 def hello(view: View) -> dict[str, Any]:
-    """Return what is at the other end: the protocol, and the run."""
+    """Return the server's protocol and run."""
     return {
         "protocol": PROTOCOL,
         "version": catalogue().versions()["sigma-kernel"],
@@ -67,7 +67,7 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
 
 
 def _latest_values(view: View, name: str) -> dict[str, Any]:
-    """Return what a trainer measured last, by address."""
+    """Return a trainer's latest values by address."""
     measurements = (entry for split in MEASURED for entry in view.entries(f"{name}.{split}.**"))
     return {entry.address: to_json(entry.value) for entry in measurements if _is_number(entry)}
 
@@ -77,7 +77,7 @@ def _is_number(entry: AddressEntry) -> bool:
 
 
 def select_trainer(view: View, name: str | None) -> str:
-    """Return the name of a trainer, by default that of the only one."""
+    """Return the name of a trainer, by default of the only one."""
     trainers = view.trainers()
     if name is None and len(trainers) == 1:
         return trainers[0]
@@ -136,7 +136,7 @@ def _value(view: View, entry: AddressEntry) -> Any:
 
 
 def series(view: View, addresses: list[str], after: dict[str, int] | None = None, most: int = POINTS) -> dict[str, Any]:
-    """Return what was measured at some addresses since a cursor each, and the next cursors."""
+    """Return the values of some addresses since a cursor each, and the next cursors."""
     if len(addresses) > MOST_SERIES:
         raise SigmaConfigError(f"series: asks for {len(addresses)} addresses, more than {MOST_SERIES}. Ask for fewer.")
     since = after or {}
@@ -144,7 +144,7 @@ def series(view: View, addresses: list[str], after: dict[str, int] | None = None
 
 
 def since_cursor(view: View, address: str, after: int, most: int) -> dict[str, Any]:
-    """Return what was measured at an address since a cursor, and the next cursor."""
+    """Return the values of an address since a cursor, and the next cursor."""
     cursor, stretches = view.stretches(address, after, max(1, min(most, MOST_POINTS)))
     return {"next": cursor, "stretches": [_stretch(stretch) for stretch in stretches]}
 
@@ -162,7 +162,7 @@ def _stretch(stretch: Stretch) -> dict[str, Any]:
     }
 
 
-# -- what is numbered --------------------------------------------------------------------------------------------------
+# -- numbered entries --------------------------------------------------------------------------------------------------
 def ticket(made: Ticket) -> dict[str, Any]:
     """Return a ticket; ``kind`` is the class of the error that refused it."""
     error = made.answer.exception() if made.state == "refused" else None
@@ -179,7 +179,7 @@ def ticket(made: Ticket) -> dict[str, Any]:
 
 
 def tickets(view: View, after: int = 0) -> list[Any]:
-    """Return the commands that were sent after a number, by anyone, and what became of them."""
+    """Return the commands sent after a number, by anyone, with their results."""
     return [ticket(entry) for entry in view.tickets(after)]
 
 
@@ -233,7 +233,7 @@ def components(view: View, kind: str) -> Later:
 
 
 def _describe_component(component: Component) -> dict[str, Any]:
-    """Return what there is to say of a component; without settings if it cannot be loaded."""
+    """Return the description of a component; without settings if it cannot be loaded."""
     description = {"name": component.name, "summary": component.summary}
     try:
         settings = sigma_run.describe(component.kind, component.full_name)["settings"]

@@ -15,7 +15,7 @@ from sigma_monitor_control.protocol.values import parse_value
 
 
 def set(view: View, pattern: str, value: Any, trainer: str | None = None) -> Ticket:
-    """Set what a pattern or a short name means."""
+    """Set the values of a pattern or a short name."""
     return command(view, "set", {"pattern": pattern, "value": value}, trainer)
 
 

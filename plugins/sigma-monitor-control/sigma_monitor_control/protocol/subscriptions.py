@@ -1,4 +1,4 @@
-"""Subscriptions: what is new since the last event, when an interval has passed."""
+"""Subscriptions: the changes since the last event, after an interval."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sigma_monitor_control.protocol.values import to_json
 LEAST, MOST = 0.1, 3600.0  # seconds between two events
 MOST_PATTERNS = 100
 ALIVE = 2.0  # seconds after which the status is sent, new or not
-RARELY = 1.0  # seconds between two looks at states and branches
+RARELY = 1.0  # seconds between two polls of states and branches
 
 
 class Subscription(Protocol):
-    """What answers a request with events."""
+    """The source of a subscription's events."""
 
     every: float
 
     def event(self, now: float) -> Any | None:
-        """Return what is new, or None."""
+        """Return the changes, or None."""
 
 
 @define(eq=False)
@@ -40,7 +40,7 @@ class Watching:
     _known: dict[str, Any] = field(factory=dict)
 
     def event(self, now: float) -> dict[str, Any] | None:
-        """Return the values that are new or have changed; those that are not published yet and arrays are left out."""
+        """Return new and changed values; unpublished values and arrays are left out."""
         entries = {entry.address: entry for pattern in self.patterns for entry in _present(self.view, pattern)}
         values = {address: to_json(entry.value) for address, entry in entries.items() if entry.value is not None}
         new = {address: value for address, value in values.items() if self._known.get(address) != value}
@@ -82,13 +82,13 @@ class Following:
     most: int
     after: dict[str, int]  # cursors of the series
     numbers: dict[str, int]  # of the last journal row, message and ticket
-    _seen: dict[str, Any] = field(factory=dict)  # what is sent as a whole, as it was sent last
+    _seen: dict[str, Any] = field(factory=dict)  # the last sent version of fields sent as a whole
     _open: set[int] = field(factory=set)  # tickets that were queued when they were sent
     _told: float = field(default=-inf)  # when the status was sent last
     _looked: float = field(default=-inf)  # when states and branches were looked for last
 
     def event(self, now: float) -> dict[str, Any] | None:
-        """Return what is new; the status alone if nothing has been for a while."""
+        """Return the changes; only the status if there were none for a while."""
         news = {
             **self._describe_change("status", reading.status(self.view)),
             **self._history(now),
@@ -132,7 +132,7 @@ class Following:
         return {name: rows} if rows else {}
 
     def _tickets(self) -> dict[str, Any]:
-        """Return the tickets that are new, and those that were queued and are not any more."""
+        """Return new tickets, and those no longer queued."""
         seen = self.numbers["tickets"]
         tickets = reading.tickets(self.view, min([seen, *(number - 1 for number in self._open)]))
         news = [
@@ -160,7 +160,7 @@ def follow(
     messages: int = 0,
     tickets: int = 0,
 ) -> Following:
-    """Send all that a dashboard shows, as far as it is newer than the cursors and numbers that are given."""
+    """Send all content of a dashboard that is newer than the given cursors and numbers."""
     wanted = addresses or []
     reading.series(view, wanted, dict.fromkeys(wanted, 2**62), 1)  # which raises for too many, or an unknown one
     shown = reading.select_trainer(view, trainer) if trainer is not None or len(view.trainers()) == 1 else None
