@@ -31,10 +31,10 @@ def graph(
     arrays: Mapping[str, np.ndarray],
     types: Mapping[str, str],
 ) -> tuple[Any, dict[str, np.ndarray]]:
-    """Return a graph in ONNX, and its initialisers, which are to be added; ``names`` are those of its inputs.
+    """Return a graph in ONNX, and its initialisers to add; ``names`` are the names of its inputs.
 
-    The inputs in ``arrays`` are initialisers. Others may have types that graphs of Sigma lack, such as uint8. An
-    output whose name is taken gets another one.
+    The inputs in ``arrays`` are initialisers. Others may have types that graphs of Sigma lack, such as uint8. An output
+    with a taken name is renamed.
     """
     node_names: dict[Any, str] = dict(zip(merged.inputs, names, strict=True))
     given = {node_names[x]: x for x in merged.inputs if node_names[x] not in arrays}

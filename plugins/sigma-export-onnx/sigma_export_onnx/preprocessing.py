@@ -53,7 +53,7 @@ def _restore_units(network: Inference, output: str, prediction: Node) -> Node:
 
 
 def _preprocess(network: Inference, section: str, values: Node, wanted: Node) -> Node:
-    """Return what the preprocessors of a section make of it, in the type that the network reads."""
+    """Return a section after its preprocessors, in the type that the network reads."""
     for name, (step, state) in network.preprocessors.items():
         if step.section == section:
             with originating(name):

@@ -1,7 +1,7 @@
 """Read the initialisers of an ONNX model, of Sigma or of another program, as arrays by name.
 
-A model is data from elsewhere: what it declares is compared with what is there before memory is allocated, and only
-plain files in its own directory are read beside it.
+A model is untrusted: its declared sizes are compared with the actual ones before memory is allocated, and besides it
+only plain files in its own directory are read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUMBERS = {
 
 
 def initialisers(path: Path) -> dict[str, np.ndarray]:
-    """Return the initialisers of a model by name, those of bfloat16 in float32, and without strings.
+    """Return the initialisers of a model by name, bfloat16 as float32, without strings.
 
     Raises SigmaDataError if the model, or its external data, cannot be read or hold less than is declared, and for
     external data that are a link or outside of the model's directory.
@@ -43,7 +43,7 @@ def initialisers(path: Path) -> dict[str, np.ndarray]:
     if not tensors:
         raise SigmaDataError(f"{path}: has no initialisers, so no parameters. Export a trained model.")
     arrays: dict[str, np.ndarray] = {}
-    left: dict[Path, int] = {}  # bytes of files beside the model that are not read yet
+    left: dict[Path, int] = {}  # unread bytes of external files
     for tensor in tensors:
         if tensor.name in arrays:
             raise SigmaDataError(f"{path}: has two initialisers {tensor.name!r}. {DAMAGED}")
@@ -82,7 +82,7 @@ def _to_numpy_dtype(array: np.ndarray) -> np.ndarray:
 
 
 def _external(tensor: Any, path: Path, where: str, left: dict[Path, int]) -> bytes:
-    """Return the bytes of a tensor in a file beside the model, of which as many fewer are ``left``."""
+    """Return the bytes of a tensor in an external file, and subtract them from ``left``."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     file = _locate_external(entries.get("location", ""), path, where)
     sizes = {name: entries.get(name, "0") for name in ("offset", "length")}

@@ -84,7 +84,7 @@ def _merge_traces(one: Graph, other: Graph) -> AnyRows:
 
 
 def _form(node: Node, places: Mapping[Node, int]) -> tuple[Any, ...]:
-    """Return what two traces of a node share, whatever its sizes."""
+    """Return the common parts of two traces of a node, without its sizes."""
     return node.op, node.dtype, [places[x] for x in node.inputs], sorted(node.attrs), len(node.shape)
 
 

@@ -25,7 +25,7 @@ COUNT = "rows"  # the number of rows, as a vector of one entry
 
 @define(eq=False)
 class SharedNames:
-    """What a graph shares with the bodies of its loops: constants, sizes and names."""
+    """The state shared by a graph and the bodies of its loops: constants, sizes and names."""
 
     counted: str  # the input whose first side is the number of rows
     taken: set[str]
@@ -120,7 +120,7 @@ class GraphWriter:
 
 
 def _constant_name(array: np.ndarray) -> str:
-    """Return a name that tells what a small constant is."""
+    """Return a descriptive name of a small constant."""
     return f"constant/{array.dtype.name}{'x'.join(map(str, array.shape))}"
 
 

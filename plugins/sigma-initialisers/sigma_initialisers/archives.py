@@ -1,4 +1,4 @@
-"""Check an NPZ file before NumPy allocates what it declares."""
+"""Check an NPZ file before NumPy allocates its declared arrays."""
 
 from __future__ import annotations
 

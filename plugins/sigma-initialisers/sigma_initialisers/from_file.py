@@ -92,7 +92,7 @@ def _npz(path: Path) -> Mapping[str, np.ndarray]:
 
 
 def _safetensors(path: Path) -> Mapping[str, np.ndarray]:
-    """Return the arrays of a file, those of bfloat16 in float32."""
+    """Return the arrays of a file, bfloat16 as float32."""
     try:
         arrays = safetensors.numpy.load_file(path)
     except AttributeError:  # NumPy has no such type
@@ -101,7 +101,7 @@ def _safetensors(path: Path) -> Mapping[str, np.ndarray]:
 
 
 def _of_exporter(path: Path) -> Mapping[str, np.ndarray]:
-    """Return what the exporter of the extension reads."""
+    """Return the arrays read by the exporter of the extension."""
     try:
         exporter: Any = catalogue().load("exporter", path.suffix[1:].lower())
     except SigmaConfigError:

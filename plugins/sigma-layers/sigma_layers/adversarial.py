@@ -61,5 +61,5 @@ class Adversarial(CostLayer):
         return mean(losses, weights)
 
     def prediction(self, output: Node) -> Node:
-        """Return the probability of real if the form is logistic, else what the critic says."""
+        """Return the probability of real if the form is logistic, else the critic's score."""
         return f.sigmoid(output) if self.form == "logistic" else output

@@ -77,7 +77,7 @@ class Attention(Layer):
         return tuple(branch for branch in (self.memory, self.mask) if branch is not None)
 
     def forward(self, context: Context, x: Node, *others: Node) -> Outputs:
-        """Return what the heads find, and their weights; raises SigmaNetworkError if the inputs do not fit."""
+        """Return the heads' outputs and weights; raises SigmaNetworkError if the inputs do not fit."""
         check_sequence("attention", x.shape[1:])
         keys = keys_of("attention", x, others, self.causal)
         size, pairs = self._key_size(x), self.key_value_heads or self.heads
@@ -115,7 +115,7 @@ class Attention(Layer):
     def _heads(self, context: Context, q: Node, k: Node, v: Node, mask: Node | None, causal: bool) -> tuple[Node, Node]:
         """Return results ``(batch, heads, time, size)`` and weights of all heads."""
         batch, heads, time, _ = q.shape
-        if grouped := k.shape[1] != heads:  # heads that share keys and values have an axis of their own
+        if grouped := k.shape[1] != heads:  # heads that share keys and values have their own axis
             q = f.reshape(q, (batch, k.shape[1], heads // k.shape[1], *q.shape[2:]))
             k, v, mask = f.expand(k, 2), f.expand(v, 2), None if mask is None else f.expand(mask, 2)
         weights = f.attention_weights(q, k, mask, causal)

@@ -59,7 +59,7 @@ class AveragePool(Layer):
     def counts(self, shape: tuple[int, ...], how: dict[str, Any]) -> np.ndarray:
         """Return the number of elements that each mean is over, ``(1, 1, *windows)``."""
         sides, pairs = shape[2:], how["padding"]
-        if self.count_padding:  # as if it were data; what a last window has beyond it is not
+        if self.count_padding:  # as if it were data; elements beyond the padding are not
             beyond = [0 if self.padding == "same" else after - before for before, after in pairs]
             sides = tuple(n + sum(pair) - more for n, pair, more in zip(sides, pairs, beyond, strict=True))
             pairs = tuple((0, more) for more in beyond)

@@ -1,4 +1,4 @@
-"""What convolutions of every rank share: settings, parameters and checks of a sample's shape."""
+"""The base of convolutions of every rank: settings, parameters and checks of a sample's shape."""
 
 from __future__ import annotations
 

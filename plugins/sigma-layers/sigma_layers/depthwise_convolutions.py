@@ -1,4 +1,4 @@
-"""What depthwise convolutions of every rank share."""
+"""The base of depthwise convolutions of every rank."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Input(Layer):
         return x if x.dtype == dtype else f.cast(x, dtype)
 
     def _takes(self, found: tuple[int, ...], continued: bool) -> bool:
-        """Return whether samples have the declared shape; those that continue a sequence are of any length."""
+        """Return whether samples have the declared shape; pieces of a continued sequence have any length."""
         wanted = (None, *self.shape[1:]) if continued and self.shape else self.shape
         pairs = zip(wanted, found, strict=False)
         return len(found) == len(wanted) and all(side in (None, other) for side, other in pairs)

@@ -1,4 +1,4 @@
-"""What attention attends to: keys and values, masks of them, and those of earlier pieces of a sequence."""
+"""The memory of attention: keys, values and their masks, also of earlier pieces of a sequence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Attended:
     own: bool
 
     def extend_memory(self, context: Context, k: Node, v: Node) -> Remembered:
-        """Return keys, values and their mask, together with those of earlier pieces, and what to remember of them."""
+        """Return keys, values and their mask, joined with those of earlier pieces, and the updated cache."""
         there = context.continuation
         if there is None or not self.own:
             return k, v, self._mask(self.present, k.shape[-2]), {}
@@ -76,7 +76,7 @@ def keys_of(where: str, x: Node, others: Sequence[Node], causal: bool) -> Attend
 
 
 def _update_cache(context: Context, name: str, new: Node, axis: int) -> Node:
-    """Return what is remembered along an axis of whole sequences, with a new piece at its positions."""
+    """Return the cache with new entries written at their positions."""
     there = context.continuation
     assert there is not None
     count = new.shape[axis]

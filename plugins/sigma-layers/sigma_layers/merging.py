@@ -1,4 +1,4 @@
-"""What layers that merge branches elementwise share."""
+"""The base of layers that merge branches elementwise."""
 
 from __future__ import annotations
 

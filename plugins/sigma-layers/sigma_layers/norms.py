@@ -1,4 +1,4 @@
-"""What norms share: the axes that they work on, their scale and shift."""
+"""Helpers of norms: their axes, scale and shift."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pools share: windows over samples, gathered windows, and checks of a sample's shape."""
+"""Helpers of pools: windows over samples, gathered windows, and checks of a sample's shape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Node
 from sigma_layers.windows import Padding, Sides, reach, values_per_side, window
 
-Places = Sequence[np.ndarray]  # for each side, the entries in its windows ``(windows, length)``; beyond it lies padding
+Places = Sequence[np.ndarray]  # for each side, the entries in its windows ``(windows, length)``; beyond it is padding
 
 
 def window_settings(

@@ -23,7 +23,7 @@ DIRECTIONS = {"forward": ("",), "reverse": ("",), "bidirectional": ("", "reverse
 
 @define(eq=False)
 class Recurrent(Layer):
-    """The base of recurrent layers: a cell that is given one step of a sequence, and its own state of the step before.
+    """The base of recurrent layers: a cell computes one step of a sequence from its previous state.
 
     The products of the inputs of all steps, ``x @ weights + biases``, are computed at once, before the loop.
 
@@ -32,9 +32,9 @@ class Recurrent(Layer):
         activation: Activation function of new values: its name, or a function of a node.
         sequence: Whether the outputs of all steps are returned, instead of that of the last one.
         direction: Order of the steps: ``"forward"``, ``"reverse"`` for the last one first, or ``"bidirectional"`` for
-            both, with parameters of their own and their outputs side by side.
+            both, with separate parameters and concatenated outputs.
         lengths: Layer whose value is the number of steps of each sequence, if they differ: the steps after it are
-            padding. A number above that of the steps counts as all, one below 0 as none. A value for each step is a
+            padding. A number above the number of steps counts as all, one below 0 as none. A value for each step is a
             mask, which is 0 at padding.
         carried: Rows of a batch whose last state is the first one of the same row in the next batch of the epoch, in
             training; 0 for none.  No gradient flows back to the batch before: truncated back-propagation through time.
@@ -57,7 +57,7 @@ class Recurrent(Layer):
     )
 
     gates: ClassVar[int] = 1  # blocks of units that a product gives
-    states: ClassVar[tuple[str, ...]] = ("hidden",)  # what a step hands to the next; the first is its output
+    states: ClassVar[tuple[str, ...]] = ("hidden",)  # the state passed to the next step; the first is its output
 
     @property
     def branches(self) -> tuple[Architecture, ...]:
@@ -82,7 +82,7 @@ class Recurrent(Layer):
         }
 
     def state(self, x: Spec, lengths: Spec | None = None) -> dict[str, Parameter]:
-        """Return what is carried to the next batch, and the part of the batch that its shard was."""
+        """Return the state carried to the next batch, and the shard's part of the batch."""
         if self.carried and self.direction != "forward":
             raise SigmaNetworkError(
                 f"{type(self).__name__}: state is carried forward only (got direction {self.direction!r}). "

@@ -1,4 +1,4 @@
-"""Residual connection: add the input of a chain to what the chain makes of it."""
+"""Residual connection: add the input of a chain to its output."""
 
 from __future__ import annotations
 

@@ -37,14 +37,14 @@ function = must(callable, "a function of nodes", SigmaNetworkError)
 
 
 def check_separate_sides(owner: Any, attribute: Attribute[Any], value: Any) -> None:
-    """Raise SigmaNetworkError for a shape that is given as one tuple, instead of its sides one by one."""
+    """Raise SigmaNetworkError for a shape passed as one tuple instead of separate sides."""
     if value and isinstance(value[0], tuple | list):
         name, sides = type(owner).__name__, ", ".join(map(str, value[0]))
         raise SigmaNetworkError(f"{name}: pass sides as separate arguments (got {value[0]!r}). Write {name}({sides}).")
 
 
 def check_takes(function: Callable[..., Any], *given: str) -> None:
-    """Raise SigmaNetworkError unless a user's function takes what is given to it, in this order."""
+    """Raise SigmaNetworkError unless a user's function accepts these arguments, in this order."""
     try:
         signature(function).bind(*given)
     except TypeError as error:
@@ -56,7 +56,7 @@ def check_takes(function: Callable[..., Any], *given: str) -> None:
 
 
 def call_function(function: Callable[..., Result], *nodes: Node) -> Result:
-    """Call a user's function on nodes; its exceptions become SigmaNetworkErrors that say what it must accept."""
+    """Call a user's function on nodes; its exceptions become SigmaNetworkErrors that state its required arguments."""
     try:
         return function(*nodes)
     except SigmaError:

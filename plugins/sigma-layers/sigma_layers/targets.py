@@ -34,7 +34,7 @@ def lines_up(targets: tuple[int, ...], output: tuple[int, ...]) -> bool:
 
 
 def warn_of_a_second(op: str, address: str, output: Node) -> None:
-    """Warn if an output is already that of an op which the cost at this address applies itself."""
+    """Warn if an output ends in an op that the cost at this address applies itself."""
     while output.op in ("reshape", "cast"):
         output = output.inputs[0]
     if output.op == op:

@@ -1,4 +1,4 @@
-"""What transformer encoders and decoders share: sums around attention and around a feed-forward network."""
+"""The base of transformer encoders and decoders: residual attention and feed-forward networks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TransformerBlock(Layer):
     epsilon: float = field(default=1e-5, validator=gt(0))
 
     def _add_part(self, context: Context, name: str, x: Node, part: Callable[[Node], Node]) -> Node:
-        """Return the sum of x and what a part makes of it, normalised before the part or after the sum."""
+        """Return the sum of x and a part's output, normalised before the part or after the sum."""
         norm = LayerNorm(epsilon=self.epsilon)
         branch = part(context.run(f"{name}_norm", norm, x) if self.norm == "pre" else x)
         total = x + self._drop_features(context, f"{name}_dropout", branch)

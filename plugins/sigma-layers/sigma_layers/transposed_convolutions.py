@@ -1,4 +1,4 @@
-"""What transposed convolutions of every rank share."""
+"""The base of transposed convolutions of every rank."""
 
 from __future__ import annotations
 

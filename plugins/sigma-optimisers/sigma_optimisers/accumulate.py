@@ -19,15 +19,15 @@ from sigma_kernel.settings import ge, whole
 class AccumulateGradients(Transform):
     """Update with the gradient of ``batches`` consecutive batches as if they were one, and not in between.
 
-    The gradient is ``sum(w * g) / sum(w)``, where ``w`` is what a batch weighs: its number of rows, or the sum of their
-    weights, so that ignored labels, sample weights, class weights and a smaller batch at the end of an epoch count for
-    what they are; it is 0 if all weights are.  Layer state, such as that of a batch norm, is updated with every batch.
-    Accumulation goes on across epochs.  In between, the optimiser's slots and the matching parameters stay, modifiers
-    do not act, and a step of the optimiser, such as Adam's ``t``, is an update. Schedules count batches.  Transforms
-    listed before it act on the gradient of each batch, those after it on that of all.
+    The gradient is ``sum(w * g) / sum(w)``, where ``w`` is the weight of a batch: its number of rows, or the sum of
+    their weights, so that ignored labels, sample weights, class weights and a smaller batch at the end of an epoch
+    count for what they are; it is 0 if all weights are.  Layer state, such as that of a batch norm, is updated with
+    every batch. Accumulation continues across epochs.  In between, the optimiser's slots and the matching parameters
+    stay, modifiers do not act, and a step of the optimiser, such as Adam's ``t``, is an update. Schedules count
+    batches.  Transforms listed before it act on the gradient of each batch, those after it on that of all.
 
-    Of several costs each has its own mean, and sums of its own in memory. If their rows have different weights, it must
-    be the first transform, or raises SigmaConfigError.
+    Each of several costs has its own mean, and its own sums in memory. If their rows have different weights, it must be
+    the first transform, or raises SigmaConfigError.
 
     Args:
         batches: Number of batches for one update.
@@ -71,7 +71,7 @@ def _parts(gradients: Mapping[str, Node], objective: Objective) -> list[tuple[No
 
 
 def _add_terms(held: Node, new: Sequence[Node], shape: Shape) -> list[Node]:
-    """Return sums with one more term each; they lie along a first axis, if there is room for several."""
+    """Return sums with one more term each; a first axis holds several sums, if there is room."""
     if held.shape == shape:
         return [held + new[0]]
     old = [f.squeeze(f.narrow(held, 0, i, i + 1), 0) for i in range(held.shape[0])]

@@ -13,7 +13,7 @@ from sigma_optimisers.clip_global_norm import limit_norm
 
 @define(eq=False)
 class ClipNorm(Transform):
-    """Scale each matching gradient whose norm exceeds ``limit`` to that norm, each by itself.
+    """Scale each matching gradient whose norm exceeds ``limit`` to that norm, separately.
 
     Same as ``torch.nn.utils.clip_grad_norm_`` on each parameter separately, with the Euclidean norm.
 
@@ -24,7 +24,7 @@ class ClipNorm(Transform):
     limit: float = live(1.0, low=0.0)
 
     def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
-        """Return the gradients, each clipped by itself."""
+        """Return the gradients, each clipped separately."""
         limit = objective.setting(owner, "limit")
         clipped = [
             limit_norm({address: gradient}, limit)

@@ -15,7 +15,7 @@ class Exponential(Schedule):
     """Decay by ``factor`` over every interval, continuously: ``factor ** (t / every)``.
 
     Same as ``torch.optim.lr_scheduler.ExponentialLR`` for ``"1 iteration"``, and at the beginning of each epoch for
-    ``"1 epoch"``: within one, the factor goes on falling.
+    ``"1 epoch"``: within one, the factor continues to fall.
 
     Args:
         every: Interval over which the setting decays by the factor, such as ``"10 epochs"`` or ``"500 iterations"``.

@@ -24,10 +24,10 @@ class OneCycle(Schedule):
     """Rise from ``start`` to 1 over the fraction ``rise`` of ``total``, anneal to ``floor`` over the rest, stay there.
 
     The setting is the peak.  Of a total in iterations, the last step, ``total - 1``, has the floor; one in epochs moves
-    with every iteration, too, and comes to the floor at its end.  Smith and Topin, Super-Convergence: Very Fast
-    Training of Neural Networks Using Large Learning Rates, 2018.  Same as ``torch.optim.lr_scheduler.OneCycleLR`` with
-    the setting as ``max_lr``, without cycling momentum.  Raises SigmaConfigError if the rise or the fall is shorter
-    than one step.
+    with every iteration, too, and reaches the floor at its end.  Smith and Topin, Super-Convergence: Very Fast Training
+    of Neural Networks Using Large Learning Rates, 2018.  Same as ``torch.optim.lr_scheduler.OneCycleLR`` with the
+    setting as ``max_lr``, without cycling momentum.  Raises SigmaConfigError if the rise or the fall is shorter than
+    one step.
 
     Args:
         total: Time of the whole cycle, such as ``"10 epochs"`` or ``"500 iterations"``.

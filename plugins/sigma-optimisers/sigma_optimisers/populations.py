@@ -23,7 +23,7 @@ def normals(objective: Objective, count: int) -> dict[str, Node]:
 
 
 def losses(objective: Objective, members: Nodes) -> Node:
-    """Return the loss of each member, one after the other; infinity where it is not a number."""
+    """Return the loss of each member, computed sequentially; infinity for NaN."""
     names = [*members]
 
     def body(*values: Node) -> tuple[list[Node], list[Node]]:
