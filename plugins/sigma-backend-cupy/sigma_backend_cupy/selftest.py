@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None, run: Run = subprocess.run) -> i
 
 
 def _checks(run: Run) -> Iterator[tuple[str, bool]]:
-    """Yield what was tested, and whether it passed."""
+    """Yield the names of tests, and whether each passed."""
     suite = Path(__file__).with_name("suite.py")
     yield "the conformance suite", run([sys.executable, "-m", "pytest", "-q", str(suite)], check=False).returncode == 0
     listed = run([*SIGMA, "recipes", "--json"], check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Where JAX computes, with types of 64 bits, and what it raises there if the memory is used up."""
+"""The devices of JAX, with types of 64 bits, and its errors when they are out of memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sigma_kernel.errors import SigmaMemoryError
 
 @contextmanager
 def use_device(device: jax.Device) -> Iterator[None]:
-    """Compute on a device; raises SigmaMemoryError if it has too little memory."""
+    """Compute on a device; raises SigmaMemoryError if it is out of memory."""
     try:
         with jax.enable_x64(True), jax.default_device(device):
             yield

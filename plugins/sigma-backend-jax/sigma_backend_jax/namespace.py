@@ -1,4 +1,4 @@
-"""The array namespace of JAX: its own convolutions, scans and scatters, and the indices that lie outside.
+"""The array namespace of JAX: its own convolutions, scans and scatters, and checks of indices.
 
 A compiled function cannot raise. While a graph is traced, each op that reads indices notes their range, which becomes a
 result of the function, and is checked on the host afterwards.
@@ -33,11 +33,11 @@ class Reach:
 
     @property
     def fits(self) -> Array:
-        """Return whether all indices lie inside, as an array."""
+        """Return whether all indices are in range, as an array."""
         return (self.low >= 0) & (self.high < self.side)
 
     def check(self) -> None:
-        """Raise SigmaGraphError unless all indices lie inside."""
+        """Raise SigmaGraphError unless all indices are in range."""
         check_indices(self.op, jax.device_get(jnp.stack([self.low, self.high])), self.side)
 
 
@@ -47,7 +47,7 @@ _READ: ContextVar[list[Reach]] = ContextVar("read")
 
 @contextmanager
 def reading() -> Iterator[list[Reach]]:
-    """Collect what the ops that are traced meanwhile read."""
+    """Collect the reads of ops traced meanwhile."""
     reaches: list[Reach] = []
     token = _READ.set(reaches)
     try:

@@ -55,7 +55,7 @@ class JaxProgram:
     device: jax.Device
     in_place: bool
     _burst: Any = field(init=False)
-    _alone: bool = field(init=False)  # whether each iteration is a call of its own
+    _alone: bool = field(init=False)  # whether each iteration is a separate call
 
     def __attrs_post_init__(self) -> None:
         """Prepare the loop, compiled at the first burst of each size; state that may be lost is not donated."""
@@ -112,7 +112,7 @@ class JaxProgram:
 def iteration(
     step: Step, written: Arrays, read: Arrays, data: Sequence[Array], row: Array, live: Sequence[Array]
 ) -> tuple[Arrays, Sequence[Array], list[Reach]]:
-    """Return the new state, the records, and what the step read."""
+    """Return the new state, the records, and the step's reads."""
     state = [written[name] if name in written else read[name] for name in step.state]
     results, reaches = to_traceable(step.graph)(*state, *(x[row] for x in data), *live)
     count = len(step.writes)
@@ -122,10 +122,10 @@ def iteration(
 def loop(
     step: Step, written: Arrays, read: Arrays, data: Sequence[Array], rows: Array, live: Sequence[Array], n: Array
 ) -> tuple[Array, Arrays, list[Array], list[Reach]]:
-    """Run ``n`` iterations, fewer if a loss is not finite or an index lies outside of its axis.
+    """Run ``n`` iterations, fewer if a loss is not finite or an index is out of range.
 
-    ``rows`` and ``live`` have room for more. Return the number of iterations, the new state, the records, and what
-    the last iteration read.
+    ``rows`` and ``live`` have room for more. Return the number of iterations, the new state, the records, and the reads
+    of the last iteration.
     """
     loss = [place for place, name in enumerate(step.ring) if name == "loss"]
 

@@ -75,7 +75,7 @@ class Checked:
         )
 
     def _loss_and_state(self) -> tuple[list[Node], list[Node]]:
-        """Return the loss, and the new values of the state; metrics may be what they are."""
+        """Return the loss, and the new values of the state; metrics may have any value."""
         step = self.step
         named = list(zip((*step.writes, *step.ring), step.graph.outputs, strict=True))
         return [node for name, node in named if name == "loss"], [n for name, n in named if name in step.writes]
@@ -85,6 +85,6 @@ class Checked:
         return dict(zip(step.graph.inputs, (*step.state, *step.data, *step.steer), strict=True))
 
     def _iteration(self, found: Mapping[Node, np.ndarray]) -> int | None:
-        """Return the iteration that is computed, counted from 1, where the step knows it."""
+        """Return the current iteration, counted from 1, if the step has it."""
         counter = {name: node for node, name in self._names().items()}.get("random.iteration")
         return None if counter is None else int(found[counter]) + 1

@@ -116,7 +116,7 @@ def _operands_in(node: Node, found: Results) -> list[Node]:
 
 
 def _number(array: np.ndarray, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
-    """Return what the operand of an elementwise op holds at an index of the result."""
+    """Return the operand's value of an elementwise op at an index of the result."""
     return f"{float(np.broadcast_to(array, shape)[index]):g}"
 
 

@@ -40,8 +40,8 @@ SMALL = 1 << 12  # elements below which one call of NumPy's own function is fast
 def prepare(node: Node, scratch: np.ndarray) -> Call:
     """Return a function that computes a node into a given array.
 
-    A plugin's op may have a kernel of its own: a function of arrays, and of attributes by name, that returns an array.
-    Any other op that is not in the table is computed by NumPy's function of its standard name, or by its meaning.
+    A plugin's op may have its own kernel: a function of arrays, and of attributes by name, that returns an array. Any
+    other op that is not in the table is computed by NumPy's function of its standard name, or by its meaning.
     """
     if own := LOWERINGS.get(node.op):
         return _copy_result(node, partial(own, **node.attrs))

@@ -71,10 +71,10 @@ def plan(
 ) -> Plan:
     """Return the plan of a graph.
 
-    ``in_place`` maps an output to the input whose storage it may take: it does where the value is computed after the
-    last reader of the input, else it is copied there at the end.  ``views`` are the ops that a backend need not
-    compute; ``scratch`` says how many bytes a node needs besides its operands and its result.  A donation that does
-    not fit is a SigmaGraphError.
+    ``in_place`` maps an output to the input whose storage it may take: it does if the value is computed after the last
+    reader of the input, else it is copied there at the end. ``views`` are the ops that a backend need not compute;
+    ``scratch`` returns the bytes that a node needs besides its operands and its result.  A donation that does not fit
+    is a SigmaGraphError.
     """
     donated = _donations(graph, in_place or {})
     nodes = [node for node in graph if node.op not in LEAVES]
@@ -134,7 +134,7 @@ def _has_owner_value(node: Node, value: Node) -> bool:
 
 
 def _harmless(value: Node, given: Node, owner: Mapping[Node, Node]) -> bool:
-    """Return whether a value can be computed into an input's storage without overwriting what is still to be read."""
+    """Return whether a value can be computed into an input's storage without overwriting unread entries."""
     touched = [x for x in value.inputs if owner[x] is given]
     return not touched or (
         elementwise(value) and all(_has_owner_value(x, given) and x.shape == value.shape for x in touched)
@@ -156,7 +156,7 @@ def _schedule(
     while len(order) < len(nodes):
         if not ready:
             stuck = next(node for node in left if node not in order)
-            updated.pop(stuck)  # its operands stand before it: it waits for readers only
+            updated.pop(stuck)  # its operands come before it: it waits for readers only
             waits[stuck].clear()
             ready.append(place[stuck])
         node = nodes[heappop(ready)]

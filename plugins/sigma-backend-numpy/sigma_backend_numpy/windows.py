@@ -1,7 +1,7 @@
 """Convolution and pooling kernels: for every position in the window, one strided slice of the samples.
 
-A window's place k touches ``x[:, :, o * stride + k * dilation - low]`` for those o where that lies inside of x, so that
-nothing is ever padded.  Convolutions are matrix products over columns, for as many samples at a time as caches hold.
+A window's place k touches ``x[:, :, o * stride + k * dilation - low]`` for those o where that is inside x, so that
+nothing is padded. Convolutions are matrix products over columns, for as many samples at a time as caches hold.
 """
 
 from __future__ import annotations

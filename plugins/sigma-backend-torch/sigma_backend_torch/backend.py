@@ -120,7 +120,7 @@ def _to_input(x: Any, kind: torch.dtype, place: torch.device) -> Array:
 
 
 def _copy_if_shared(x: Array, taken: set[int], word: bool) -> Array:
-    """Return a result in storage of its own, which other results do not share either."""
+    """Return a result in its own storage, which other results do not share."""
     tensor = x.to(WORDS) if word else x
     whole = tensor.untyped_storage()
     if whole.data_ptr() in taken or whole.nbytes() != tensor.nbytes:

@@ -1,7 +1,7 @@
 """Attention and layer normalisation, with their gradients, as PyTorch's own fused calls.
 
-Attention is an op of the graph. Layer normalisation, which is differentiated by its expansion, is found again in the
-graph by comparing with that expansion and its gradient.
+Attention is an op of the graph. Layer normalisation, which is differentiated by its expansion, is recognised in the
+graph by matching that expansion and its gradient.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _is_epsilon(x: Node) -> bool:
 
 @cache
 def templates(shape: tuple[int, ...], dtype: str) -> tuple[Template, Template]:
-    """Return layer normalisation without scale and shift, and the gradient of what is normalised."""
+    """Return layer normalisation without scale and shift, and the gradient of its input."""
     x, g = symbol(shape, dtype), symbol(shape, dtype)
     scale, shift = symbol(shape[-1:], dtype), symbol(shape[-1:], dtype)
     whole = f.layer_norm(x, scale, shift, epsilon=EPSILON)
@@ -116,7 +116,7 @@ def templates(shape: tuple[int, ...], dtype: str) -> tuple[Template, Template]:
 
 
 def _match_normalisation(node: Node, known: Mapping[Node, Node], pairs: dict[Any, Node]) -> Node | None:
-    """Return what a template stands for, if the node is its result."""
+    """Return the match of a template, if the node is its result."""
     forward, backward = templates(node.shape, node.dtype)
     template = forward if node.op == "div" else backward
     if (match := template.found_at(node)) is None:

@@ -1,4 +1,4 @@
-"""Where PyTorch computes, and what it raises there if the memory is used up."""
+"""The devices of PyTorch, and its errors when they are out of memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FULL = ("can't allocate memory", "not enough memory", "out of memory")  # in the
 
 @contextmanager
 def use_device(device: torch.device) -> Iterator[None]:
-    """Let ops make arrays on a device; raises SigmaMemoryError if it has too little memory for them."""
+    """Let ops make arrays on a device; raises SigmaMemoryError if it is out of memory."""
     try:
         with nullcontext() if device.type == "cpu" else device:
             yield

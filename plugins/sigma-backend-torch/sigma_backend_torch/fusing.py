@@ -1,4 +1,4 @@
-"""Graphs in the functions of PyTorch: one call for what a few ops compute, in fewer passes over memory.
+"""Fuse ops into functions of PyTorch: one call for a few ops, in fewer passes over memory.
 
 The nodes made here have ops named ``torch:...``, whose meanings are in :mod:`sigma_backend_torch.namespace`.
 """
@@ -44,7 +44,7 @@ def _make_node(op: str, node: Node, *inputs: Node, **attrs: Any) -> Node:
 def _operands(
     node: Node, inputs: tuple[Node, ...], uses: Uses, *ops: str, both: bool = True
 ) -> Iterator[tuple[Node, Node]]:
-    """Yield operands of a binary node that are made by one of some ops, for it alone, each with the other operand."""
+    """Yield operands of a binary node that are results of some ops, used by it alone, each with the other operand."""
     for i in (0, 1) if both else (1,):
         if node.dtype in FLOATS and inputs[i].op in ops and uses[node.inputs[i]] == 1:
             yield inputs[i], inputs[1 - i]

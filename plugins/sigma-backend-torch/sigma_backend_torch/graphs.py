@@ -18,7 +18,7 @@ from sigma_backend_torch.loops import Run
 from sigma_kernel.contracts import Array
 
 DEVICES = ("cuda",)  # that record
-WARM = 3  # calls before the recording, in which libraries allocate what they need: as many as PyTorch recommends
+WARM = 3  # warm-up calls before the recording, in which libraries allocate: as many as PyTorch recommends
 CUDA: Any = torch.cuda
 _log = logging.getLogger("sigma.torch")
 
@@ -41,9 +41,9 @@ def record_run(run: Run, places: Mapping[int, int], device: torch.device, reads:
 class RecordedRun:
     """A function whose operands have fixed places, so that one recording serves all calls.
 
-    A call copies those operands that lie elsewhere to their places, and replays. Results that replace operands lie
-    there afterwards, so that the next call of a burst need not copy them; others are copies. What cannot be recorded is
-    logged once, and called op by op from then on.
+    A call copies operands from elsewhere to their places, and replays. Results that replace operands are there
+    afterwards, so that the next call of a burst need not copy them; others are copies. A failed recording is logged
+    once, and the step is called op by op from then on.
     """
 
     run: Run
@@ -79,7 +79,7 @@ class RecordedRun:
         return array.clone() if any(array is operand for operand in self._operands) else array
 
     def _record(self, operands: Sequence[Array]) -> None:
-        """Record a call on copies of the operands, after some on a stream of their own."""
+        """Record a call on copies of the operands, after warm-up calls on a separate stream."""
         graph, self._operands = CUDA.CUDAGraph(), [x.clone() for x in operands]
         try:
             stream, current = CUDA.Stream(self.device), CUDA.current_stream(self.device)

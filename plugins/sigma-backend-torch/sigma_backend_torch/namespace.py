@@ -102,7 +102,7 @@ def _attend_back(
 
 
 def _rows(x: Array) -> Array:
-    """Return an array whose rows lie in one piece, as the fused call takes it."""
+    """Return an array with contiguous rows, as the fused call requires."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
@@ -195,7 +195,7 @@ OWN: dict[str, Callable[..., Any]] = {
 
 
 class TorchNamespace(Namespace):
-    """PyTorch's namespace; arrays that it makes lie on the default device."""
+    """PyTorch's namespace; it makes arrays on the default device."""
 
     def array(self, value: Any, dtype: str) -> Array:
         """Return a number or a nested list as an array; a number is not copied from the host."""

@@ -1,4 +1,4 @@
-"""A step as a loop over one function, whose state stays where it is."""
+"""A step as a loop over one function, whose state stays in place."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def simplify(graph: Graph) -> Graph:
 class TorchProgram:
     """A step that writes into its state: a burst calls it once per iteration.
 
-    The given state is copied before a burst if the step may fail, or if it must stay what it is.
+    The given state is copied before a burst if the step may fail, or if it must stay unchanged.
     """
 
     step: Step
@@ -84,7 +84,7 @@ class TorchProgram:
             return Burst({**state, **self._collect_entries(values)}, self._ring(records), len(records))
 
     def _cast_state(self, state: Arrays) -> list[Array]:
-        """Return the state in the types that PyTorch computes with; what the step writes is not shared."""
+        """Return the state in the types that PyTorch computes with; entries that the step writes are not shared."""
         written, seen = frozenset(self.step.writes), set[int]()
         values = []
         for name, kind in zip(self.step.state, self._kinds, strict=False):

@@ -1,4 +1,4 @@
-"""A graph as one Python function without branches: a line for each op, and what is computed only once beforehand.
+"""A graph as one Python function without branches: a line for each op, with constants computed beforehand.
 
 Calling PyTorch's functions by name, with attributes bound beforehand, takes a third of the time of interpreting.
 """
@@ -18,7 +18,7 @@ from sigma_kernel.graph import ELEMENTWISE, OPS, Graph, Namespace, Node, meaning
 
 OPENS = ("input", "constant")
 ATTRIBUTES: dict[str, Callable[..., Any]] = {"torch:addcmul": torch.addcmul, "torch:addcdiv": torch.addcdiv}
-NEW = {  # ops whose results take storage of their own; any other may return a part of an operand
+NEW = {  # ops whose results have their own storage; any other may return a part of an operand
     *(
         name
         for name, row in OPS.items()
@@ -115,7 +115,7 @@ def _fits(node: Node, into: Node, shared: Mapping[Node, frozenset[Node]]) -> boo
 
 
 def _find_storage(graph: Graph, order: Sequence[Node]) -> dict[Node, frozenset[Node]]:
-    """Return the values whose storage each value may share: inputs, and results with storage of their own."""
+    """Return the values whose storage each value may share: inputs, and results with their own storage."""
     shared = {x: frozenset((x,) if x.op == "input" or x.op in NEW else ()) for x in graph}
     shared |= {x: frozenset((x,)) for x in graph.inputs}
     for node in order:
@@ -125,7 +125,7 @@ def _find_storage(graph: Graph, order: Sequence[Node]) -> dict[Node, frozenset[N
 
 
 def new(graph: Graph) -> list[bool]:
-    """Return for each output whether it has storage of its own, which no other output shares."""
+    """Return for each output whether it has its own storage, which no other output shares."""
     return [x.op in NEW and _is_single_output(graph, out) for out, x in enumerate(graph.outputs)]
 
 
@@ -134,7 +134,7 @@ def _lines(
     order: Sequence[Node], graph: Graph, place: Mapping[Node, int], targets: Mapping[Node, str],
     fixed: Mapping[Node, Array], ns: Namespace, names: dict[str, Any], writes: bool,
 ) -> Iterator[str]:  # fmt: skip
-    """Yield a line for each node, and one that forgets what nothing reads any more; name the functions."""
+    """Yield a line for each node, and one that deletes values after their last use; name the functions."""
     kept = {*graph.outputs, *graph.inputs, *fixed}
     last = {x: i for i, node in enumerate(order) for x in node.inputs if x not in kept}
     parts: dict[Node, dict[int, Node]] = {}

@@ -18,7 +18,7 @@ Padding = Sequence[tuple[int, int]]
 
 
 def _prefer_torch(meaning: str, run: Callable[..., Array]) -> Callable[..., Array]:
-    """Return a function that is PyTorch's where that has one."""
+    """Return a function that prefers PyTorch's, if it has one."""
 
     def call(ns: Namespace, first: Array, second: Array, **how: Any) -> Array:
         sides = (*first.shape, *second.shape, *how.get("shape", ()))
@@ -35,7 +35,7 @@ def _pad(x: Array, padding: Padding, value: float = 0.0) -> Array:
 
 
 def _split_padding(padding: Padding) -> tuple[list[int], Padding]:
-    """Return the padding that a function adds itself, the same at both ends, and what is left to add before."""
+    """Return the padding that a function adds itself, the same at both ends, and the rest to add before."""
     if all(low == high for low, high in padding):
         return [low for low, _ in padding], [(0, 0)] * len(padding)
     return [0] * len(padding), padding
@@ -46,7 +46,7 @@ def _sides(shape: Sequence[int], padding: Padding) -> list[int]:
 
 
 def _inner(x: Array, shape: Sequence[int], padding: Padding) -> Array:
-    """Return what lies between the padding."""
+    """Return the part between the padding."""
     for axis, (side, (low, high)) in enumerate(zip(shape[2:], padding, strict=True), 2):
         x = x.narrow(axis, low, side) if low or high else x
     return x
@@ -96,7 +96,7 @@ def _fitting(padding: Padding, window: Sequence[int]) -> tuple[list[int], Paddin
 
 
 def _flat(window: Sequence[int], stride: Sequence[int], padding: Padding) -> tuple[list[int], list[int], Padding]:
-    """Return the settings with two axes of space, where there is one."""
+    """Return the settings with two spatial axes in place of one."""
     return ([1, *window], [1, *stride], [(0, 0), *padding]) if len(window) == 1 else ([*window], [*stride], padding)
 
 

@@ -1,1 +1,1 @@
-"""What runs kernels: a CUDA device, or the processor in its place."""
+"""Devices that run kernels: a CUDA device, or the processor in its place."""

@@ -69,7 +69,7 @@ class CudaDevice:
 
     @property
     def name(self) -> str:
-        """Return what the GPU is called."""
+        """Return the name of the GPU."""
         name: bytes = self.cupy.cuda.runtime.getDeviceProperties(self.number)["name"]
         return name.decode()
 
@@ -88,7 +88,7 @@ class CudaDevice:
         return self.cupy.zeros(size, np.uint8)
 
     def address(self, array: Any) -> int:
-        """Return where an array lies."""
+        """Return the address of an array."""
         return int(array.data.ptr)
 
     def array(self, address: int, shape: Sequence[int], dtype: str) -> Any:

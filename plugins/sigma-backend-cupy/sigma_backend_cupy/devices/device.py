@@ -1,4 +1,4 @@
-"""What a program needs of a device: memory, kernels, products, and repeating what was launched."""
+"""The device interface of programs: memory, kernels, products, and replay of launches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Device(Protocol):
         """Return an array of bytes."""
 
     def address(self, array: Any) -> int:
-        """Return where an array lies."""
+        """Return the address of an array."""
 
     def array(self, address: int, shape: Sequence[int], dtype: str) -> Any:
         """Return the array at an address, which keeps no memory alive."""
@@ -41,7 +41,7 @@ class Device(Protocol):
         """Return a copy of an array on the device, in C order."""
 
     def fetch(self, array: Any) -> np.ndarray:
-        """Return a copy of an array on the host, when all that was queued is done."""
+        """Return a copy of an array on the host, after all queued work."""
 
     def copy(self, to: int, source: int, size: int) -> None:
         """Queue a copy of bytes."""
@@ -53,7 +53,7 @@ class Device(Protocol):
         """Return a matrix product of two arrays into a third."""
 
     def record(self, run: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that repeats what ``run`` launches, by itself if the device cannot record it."""
+        """Return a function that replays the launches of ``run``, or calls it if the device cannot record."""
 
     def namespace(self) -> Namespace:
         """Return the array namespace in which meanings are computed that have no kernel."""

@@ -1,4 +1,4 @@
-"""Products as calls of cuBLAS, which knows columns only: the transpose of the result is a product of transposes."""
+"""Products as calls of cuBLAS, which is column-major: the transpose of the result is a product of transposes."""
 
 from __future__ import annotations
 

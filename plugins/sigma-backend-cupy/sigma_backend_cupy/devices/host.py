@@ -45,7 +45,7 @@ class HostDevice:
         return room[start : start + size]
 
     def address(self, array: np.ndarray) -> int:
-        """Return where an array lies."""
+        """Return the address of an array."""
         return int(array.ctypes.data)
 
     def array(self, address: int, shape: Sequence[int], dtype: str) -> np.ndarray:

@@ -18,7 +18,7 @@ from sigma_backend_cupy.graphs.views import VIEWS, product
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import INTEGERS, Graph, Node, map_nodes, ops, rewrite, with_inputs
 
-KEPT = frozenset({"mixed_matmul"})  # composites with kernels of their own
+KEPT = frozenset({"mixed_matmul"})  # composites with their own kernels
 DTYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 CONVOLUTIONS = frozenset({"convolution", "convolution_input", "convolution_kernel"})
 TILED = frozenset({*CONVOLUTIONS, "tiled_matmul"})
@@ -30,7 +30,7 @@ LONG = 4096  # elements of a reduction that is worth cutting
 
 
 def canonical(graph: Graph) -> Graph:
-    """Return the graph that kernels are made from; raises SigmaGraphError for dtypes that are not supported."""
+    """Return the graph for kernels; raises SigmaGraphError for unsupported dtypes."""
     small = rewrite(graph, keep=KEPT)
     for node in (*small.inputs, *small):
         if node.dtype not in DTYPES and node.dtype != "tuple":

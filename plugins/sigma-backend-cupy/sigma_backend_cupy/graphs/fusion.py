@@ -123,7 +123,7 @@ class Loop:
 
 
 def _operands(node: Node, point: str, points: Points) -> Iterator[tuple[Node, str]]:
-    """Yield what a node reads that is computed elsewhere, or in the same kernel, with the points."""
+    """Yield a node's operands from other kernels, or from the same one, with the points."""
     sources: list[tuple[Node, str]] = []
 
     def value(indices: Node, at: str) -> str:
@@ -136,7 +136,7 @@ def _operands(node: Node, point: str, points: Points) -> Iterator[tuple[Node, st
 
 
 def walk_sources(node: Node, point: str, points: Points) -> Iterator[tuple[Node, str]]:
-    """Yield the nodes with storage, or members, that an element is made of."""
+    """Yield the nodes with storage, or members, that an element depends on."""
     if node.op in INLINE:
         yield from _operands(node, point, points)
     else:
@@ -161,7 +161,7 @@ def group_kernels(graph: Graph) -> list[Loop | Node]:
 
 
 def _updates_last(graph: Graph) -> list[Node]:
-    """Return the nodes with those last that only elementwise ops follow: updates may then overwrite what was read."""
+    """Return the nodes, those followed only by elementwise ops last: updates may then overwrite their operands."""
     heavy: set[Node] = set()
     every = [*graph]
     for node in reversed(every):

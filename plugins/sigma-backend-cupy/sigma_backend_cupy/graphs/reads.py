@@ -30,7 +30,7 @@ class Read:
 
 
 def reads(node: Node, point: str, points: Points, value: Value) -> list[Read]:
-    """Return what the element at a point is made of, operands in order; ``value`` serves the indices of ``take``."""
+    """Return the operands of the element at a point, in order; ``value`` is for the indices of ``take``."""
     if node.op in _RULES:
         return list(_RULES[node.op](node, point, points, value))
     if node.op in PULLED:

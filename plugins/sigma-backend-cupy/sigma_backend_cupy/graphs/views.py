@@ -1,4 +1,4 @@
-"""Operands of products that are read where they lie: arrays in memory, with strides."""
+"""Operands of products that are read in place: arrays in memory, with strides."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StridedView:
 
     @property
     def matrix(self) -> tuple[bool, int] | None:
-        """Return whether a matrix lies transposed, and the distance of its rows then; None if it is neither."""
+        """Return whether a matrix is stored transposed, and the stride of its rows; None if neither order fits."""
         (rows, columns), (down, right) = self.shape[-2:], self.strides[-2:]
         if (right == 1 or columns == 1) and (down >= columns or rows == 1):
             return False, max(down, columns) if rows > 1 else columns

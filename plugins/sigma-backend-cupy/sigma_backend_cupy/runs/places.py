@@ -16,7 +16,7 @@ from sigma_kernel.graph import BYTES, Node
 
 @frozen
 class ArrayPlace:
-    """Where an array lies: a space, the number of the array in it, an offset in bytes."""
+    """The place of an array: a space, the number of the array in it, an offset in bytes."""
 
     space: str  # "input", "output", "arena", "constant", "fault" or "control"
     number: int = 0
@@ -25,7 +25,7 @@ class ArrayPlace:
 
 @frozen(eq=False)
 class Launch:
-    """A kernel, a product, or the meaning of an op that is computed in Python, and where its arrays lie."""
+    """A kernel, a product, or the meaning of an op computed in Python, and the places of its arrays."""
 
     what: Kernel | StridedProduct | Node
     places: tuple[ArrayPlace, ...]

@@ -100,9 +100,9 @@ def _got(memory: BoundMemory, place: ArrayPlace, node: Node) -> Any:
 # -- bursts ------------------------------------------------------------------------------------------------------------
 @define(eq=False, slots=False)
 class CupyProgram:
-    """A compiled step: each iteration is one launch of what was recorded, and a burst reads nothing back until its end.
+    """A compiled step: each iteration is one launch of the recording, and a burst reads nothing back until its end.
 
-    State, minibatch and live values have places of their own, so that what was recorded fits every burst.
+    State, minibatch and live values have their own places, so that the recording fits every burst.
     """
 
     step: Step

@@ -1,8 +1,8 @@
 """Compile a graph to a list of launches over symbolic memory.
 
-A launch names where its arrays lie: inputs, outputs, constants, faults, and offsets in the arena of
-intermediate values. A program binds them to addresses. The body of a scan is a unit as well, whose launches are
-repeated for each iteration with other places.
+A launch names the places of its arrays: inputs, outputs, constants, faults, and offsets in the arena of intermediate
+values. A program binds them to addresses. The body of a scan is a unit as well, whose launches are repeated for each
+iteration with other places.
 """
 
 from __future__ import annotations

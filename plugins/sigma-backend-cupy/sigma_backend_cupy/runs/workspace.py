@@ -49,13 +49,13 @@ class BoundMemory:
         }  # fmt: skip
 
     def address(self, place: ArrayPlace) -> int:
-        """Return where an array lies."""
+        """Return the address of an array."""
         if place.space == "fault":
             return self.starts["fault", 0] + 16 * place.number
         return self.starts[place.space, place.number] + place.offset
 
     def reset(self) -> None:
-        """Begin a burst: no iteration is done, and no index was outside."""
+        """Begin a burst: reset the count of iterations and the faults of indices."""
         self.fill(ArrayPlace("control"), np.zeros(2, np.int32))
         if self.unit.faults:
             self.fill(ArrayPlace("fault"), np.array([NOTHING] * len(self.unit.faults), np.int64))

@@ -139,7 +139,7 @@ class ElementText:
         return self.frame.points.name(f"sg_place({value}, {side}, {self.signature.fault(node)})", value)
 
     def _select_element(self, node: Node, found: list[Read], names: list[str]) -> str:
-        """Return the operand's element where there is one."""
+        """Return the operand's element, if there is one."""
         text = literal(node.attrs["value"], node.dtype) if node.op == "pad" else names[-1]
         for read, name in reversed([*zip(found, names, strict=True)]):
             text = f"{read.when} ? {name} : {text}"

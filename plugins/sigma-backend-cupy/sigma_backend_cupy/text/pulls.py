@@ -40,7 +40,7 @@ def _operands(arrays: Sequence[str]) -> Mapping[str, str]:
 
 
 def _loop_over_window(node: Node, parts: Sequence[str], kind: str, body: str) -> Lines:
-    """Loop over what a window covers: ``at`` is the place in the operand, ``k`` that in the window."""
+    """Loop over the elements of a window: ``at`` is the place in the operand, ``k`` that in the window."""
     attrs, sides = node.attrs, node.inputs[0].shape
     lines, close = ["{", f"{kind} k = -1;"], "}"
     for axis, window in enumerate(attrs["window"]):

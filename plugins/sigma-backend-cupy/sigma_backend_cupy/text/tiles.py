@@ -1,8 +1,8 @@
 """Products in tiles: convolutions and their gradients as implicit products of matrices, and products of integers.
 
 A block computes one tile of the result, from pieces of both matrices in shared memory. The matrices of a convolution do
-not exist: their entries are read where they lie in the samples and the kernels. Long sums are cut in ``splits`` pieces,
-results of their own, which a reduction adds.
+not exist: their entries are read in place from the samples and the kernels. Long sums are cut in ``splits`` pieces,
+separate results, which a reduction adds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEPTH = 16  # entries of a row that are in shared memory at once
 
 @frozen
 class MatrixEntry:
-    """Where an entry of a matrix lies: statements, a condition (or ""), the index."""
+    """The place of an entry of a matrix: statements, a condition (or ""), the index."""
 
     lines: list[str]
     when: str
@@ -33,9 +33,9 @@ class MatrixEntry:
 
 @frozen
 class Tiled:
-    """A product of ``groups`` pairs of matrices, and where entries of the operands and of the result lie.
+    """A product of ``groups`` pairs of matrices, and the places of entries of the operands and of the result.
 
-    Entries are at ``m``, ``k`` and ``n`` of group ``g``; ``along`` says whether neighbours in memory have successive
+    Entries are at ``m``, ``k`` and ``n`` of group ``g``; ``along`` is whether neighbours in memory have successive
     ``k``, for each operand.
     """
 
