@@ -71,17 +71,17 @@ class Archive(EndedRun):
 
     # -- what the run holds --------------------------------------------------------------------------------------------
     @cached_property
-    def stored(self) -> StoredRun:
+    def stored_run(self) -> StoredRun:
         """Return the run in its store; raise SigmaCheckpointError if there was none when it was asked for first."""
         return STORE.open(self.folder, say, lambda run: None)
 
     def _read(self, name: str, parse: Callable[[StoredRun], Any]) -> Any:
         """Return what is stored under a name, parsed once for each of its versions; None if there is nothing."""
-        version, (held_version, content) = self.stored.version(name), self._held.get(name, (None, None))
+        version, (held_version, content) = self.stored_run.version(name), self._held.get(name, (None, None))
         if held_version == version:
             return content
         with self._gate, self.guard():
-            content = None if version is None else parse(self.stored)
+            content = None if version is None else parse(self.stored_run)
             self._held[name] = version, content
         return content
 
@@ -98,7 +98,7 @@ class Archive(EndedRun):
 
     def read_checkpoints(self, trainer: str) -> list[int]:
         """Return the iterations of a trainer's checkpoints, in order; raise SigmaCheckpointError for links."""
-        return self.stored.checkpoints(trainer).numbers()
+        return self.stored_run.checkpoints(trainer).numbers()
 
     def read_curves(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the curves that led to the result, by trainer and name."""
