@@ -16,7 +16,7 @@ from attrs import define, field
 from sigma_kernel.arrays import PLAIN, protect
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, TrainerView
-from sigma_kernel.contracts.running import Trainer
+from sigma_kernel.contracts.running import Host, Trainer
 from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaAddressError
 from sigma_kernel.messages import Messages
@@ -26,11 +26,10 @@ from sigma_kernel.threads import in_thread
 TYPES = {float: "number", int: "whole", bool: "flag", str: "text"}
 
 
-class Watchable(Protocol):
+class Watchable(Host, Protocol):
     """The environment as a view reads it."""
 
     name: str
-    registry: Registry
     messages: Messages[str]
     rows: Messages[Mapping[str, Any]]
     tickets: Messages[Ticket]
@@ -47,10 +46,6 @@ class Watchable(Protocol):
 
     def trainer(self, name: str) -> Trainer:
         """Return a trainer."""
-
-    @property
-    def trainers(self) -> Mapping[str, Trainer]:
-        """Return the trainers by name."""
 
     def send(self, command: str, **arguments: Any) -> Mapping[str, Moment]:
         """Send a command, and wait until it was applied."""
@@ -118,7 +113,7 @@ class EnvironmentView:
 
     def log(self, text: str) -> None:
         """Log a message."""
-        self.environment.messages.log(text)
+        self.environment.log(text)
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
