@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -143,6 +144,24 @@ def test_architectures_are_read_back_from_their_text(name: str) -> None:
     assert Writer(catalogue()).architecture(parsed(text, catalogue().load)) == text
     assert "sigma-layers:" in text
     assert "<" not in text
+
+
+# what layers need to be made, by the names of their parameters
+REQUIRED_OF_LAYERS: dict[str, tuple[Any, ...]] = {
+    "axes": (2, 1), "branches": (Dense(2), Dense(3)), "chain": (Dense(2) + Dropout(0.1),), "filters": (2,),
+    "function": (f.tanh,), "groups": (2,), "heads": (2,), "output": ("state",), "shape": (2, 2), "side": ("real",),
+    "size": (2,), "times": (2,), "units": (2,), "vocabulary": (3,), "width": (1,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("record", [*catalogue().components("layer")], ids=lambda record: record.name)
+def test_every_layer_is_read_back_from_its_text(record: Component) -> None:
+    factory: Any = loaded(record)
+    needed = [name for name, one in signature(factory).parameters.items() if one.default is one.empty]
+    text = Writer(catalogue()).architecture([factory(*(x for name in needed for x in REQUIRED_OF_LAYERS[name]))])
+    (layer,) = parsed(text, catalogue().load)
+    assert type(layer) is factory
+    assert Writer(catalogue()).architecture([layer]) == text
 
 
 def test_tables_nest_in_live_commands_as_in_a_file_and_replay(tmp_path: Path) -> None:
