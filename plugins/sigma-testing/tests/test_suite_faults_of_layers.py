@@ -107,6 +107,11 @@ class IgnoresASetting(Scale):
     factor: float = live(1.0)
 
 
+@define(eq=False)
+class DoublesASetting(Scale):
+    factor: float = field(default=1.0, converter=lambda factor: 2 * factor)
+
+
 class PythonRandom(Scale):
     def forward(self, context: Any, *inputs: Any, **_: Any) -> Any:
         return super().forward(context, inputs[0] * random.random())
@@ -205,6 +210,7 @@ LAYERS: dict[str, tuple[Callable[[], Layer], str]] = {
         ForgetsAParameter, "test_declared_parameters_do_not_depend_on_the_batch_and_are_used"),
     "a parameter for each sample": (FixedBatch, "test_it_runs_in_training_and_evaluation_and_for_a_batch_of_one"),
     "one precision": (Single, GRADIENTS),
+    "a setting that is doubled each time": (DoublesASetting, "test_its_text_form_round_trips"),
     "dropout that rescales in evaluation": (Rescales, "test_random_numbers_keep_the_mean_of_evaluation"),
 }  # fmt: skip
 
