@@ -29,7 +29,7 @@ from attrs import define
 from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.environment import Environment
-from sigma_step.model import training_step
+from sigma_step.graphs import training_step
 from sigma_training.session.session import Session
 from sigma_training.trainer import NetworkTrainer
 

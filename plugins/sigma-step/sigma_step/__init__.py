@@ -3,7 +3,8 @@
 ============================================  ==========================================================================
 question                                      answer
 ============================================  ==========================================================================
-What does a step compute?                     ``model.py``: the graphs of training, shards, evaluation, observation
+What does a step compute?                     ``graphs.py``: for training, shards, evaluation, observation
+How is its graph written?                     ``drafts.py``: inputs, gradients, updates; ``model.py`` says of what
 How is it compiled and run?                   ``steps.py``: programs, bursts of iterations, shards of a batch
 Which optimiser has a parameter?              ``rules.py``, and which settings
 How does a setting change while it trains?    ``live.py``: live values are inputs of the step

@@ -18,18 +18,9 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, introduce_errors
+from sigma_step.graphs import gradient_step, training_step, update_step, weight_step
 from sigma_step.live import Live, Span
-from sigma_step.model import (
-    BATCH,
-    GRADIENTS,
-    METRICS,
-    WEIGHTS,
-    Model,
-    gradient_step,
-    training_step,
-    update_step,
-    weight_step,
-)
+from sigma_step.model import BATCH, GRADIENTS, METRICS, WEIGHTS, Model
 from sigma_step.totals import InParts, add_exactly, is_additive
 
 Compiled = tuple[Step, Program]

@@ -13,7 +13,8 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaNetworkEr
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.settings import is_finite, is_whole, seed as as_seed
-from sigma_step.model import LAYERS, Model, simplified_step
+from sigma_step.drafts import simplified_step
+from sigma_step.model import LAYERS, Model
 from sigma_step.steps import Steps
 from sigma_text.continued import Continued
 from sigma_training.data.preprocessing import conform

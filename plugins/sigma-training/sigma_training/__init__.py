@@ -12,7 +12,7 @@ question                                      answer
 ============================================  ==========================================================================
 How do settings become a session?             ``preparation.py``, in stages; ``components.py`` resolves names
 How does a batch reach the step?              ``session/loop.py``, from ``Feed.next_batches`` (``data/feed.py``)
-What does a step compute?                     ``sigma_step``: ``model.py`` (graphs), ``steps.py`` (programs)
+What does a step compute?                     ``sigma_step``: ``graphs.py``; ``steps.py`` compiles them
 Where does an epoch end?                      ``_count`` (``session/loop.py``): ``Feed.advance`` (``data/feed.py``)
 What happens when a learning rate is set?     ``commands/set.py``; ``write_values`` (``session/bindings.py``) sets it
 Which rule of an optimiser decides?           ``rules.py`` of ``sigma_step``

@@ -14,11 +14,7 @@ from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, S
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.resolver import resolve_components
-from sigma_step.measuring import evaluate_totals, merge_totals
-from sigma_step.model import (
-    DIRECTIONS,
-    JUDGED,
-    WANTED,
+from sigma_step.graphs import (
     activity_step,
     evaluation_step,
     excitation_step,
@@ -27,6 +23,8 @@ from sigma_step.model import (
     outcome_step,
     prediction_step,
 )
+from sigma_step.measuring import evaluate_totals, merge_totals
+from sigma_step.model import DIRECTIONS, JUDGED, WANTED
 from sigma_step.steps import Programs, Steps
 from sigma_training.components import check_split
 from sigma_training.data.dataset import Host, samples as arrays_of

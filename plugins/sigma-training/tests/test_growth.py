@@ -11,7 +11,8 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel.environment import Environment
-from sigma_step.model import LAYERS, Model, evaluation_step, gradient_step, training_step, update_step
+from sigma_step.graphs import evaluation_step, gradient_step, training_step, update_step
+from sigma_step.model import LAYERS, Model
 from sigma_testing.counting import TWICE, growth
 from sigma_testing.doing import Do
 from sigma_training.hooks.order import order_hooks, reasons

@@ -14,7 +14,8 @@ from sigma_kernel.contracts import Hook, HookContext, Objective, Schedule, Trans
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
-from sigma_step.model import LAYERS, training_step
+from sigma_step.graphs import training_step
+from sigma_step.model import LAYERS
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Sweep, state_bytes
 from sigma_training.session.applying import Applier

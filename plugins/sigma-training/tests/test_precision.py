@@ -14,7 +14,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaNetwor
 from sigma_operator_local import LocalOperator
 from sigma_run.config.trained import load
 from sigma_run.launcher import main
-from sigma_step.model import training_step
+from sigma_step.graphs import training_step
 from sigma_testing.steering import state_bytes
 from sigma_training.minimisation import minimise
 

@@ -29,14 +29,8 @@ from sigma_kernel.contracts import (
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaComponentError, SigmaNetworkError, SigmaStateError
 from sigma_kernel.graph.node import Node, Spec
-from sigma_step.model import (
-    GRADIENTS,
-    LAYERS,
-    evaluation_step,
-    prediction_step,
-    training_step,
-    update_step,
-)
+from sigma_step.graphs import evaluation_step, prediction_step, training_step, update_step
+from sigma_step.model import GRADIENTS, LAYERS
 from sigma_step.steps import Steps
 from sigma_testing.steering import state_bytes
 from sigma_training.session.session import Session

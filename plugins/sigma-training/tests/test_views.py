@@ -21,7 +21,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
 from sigma_kernel.views import EnvironmentView
 from sigma_run import load
-from sigma_step.model import activity_step
+from sigma_step.graphs import activity_step
 from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.steering import steered_environment, wait_until
 from sigma_training import evaluator

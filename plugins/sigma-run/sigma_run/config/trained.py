@@ -35,8 +35,9 @@ from sigma_run.config import choosing
 from sigma_run.config.stored import SUMMARY, changed_plugins, open_stored, read_document
 from sigma_run.config.stores import CONFIGURATION, open_run
 from sigma_run.config.trained_data import TrainedData, check_parameters
+from sigma_step.graphs import prediction_step
 from sigma_step.live import Live
-from sigma_step.model import LAYERS, Model, prediction_step
+from sigma_step.model import LAYERS, Model
 from sigma_step.rules import live_values
 from sigma_step.steps import Programs, Steps
 from sigma_step.units import Units

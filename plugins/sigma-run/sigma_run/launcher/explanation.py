@@ -8,8 +8,9 @@ import attrs
 
 from sigma_kernel.contracts import Initialiser
 from sigma_run.launcher.work import operations, traffic
+from sigma_step.graphs import training_step
 from sigma_step.initial import Initial
-from sigma_step.model import Model, training_step
+from sigma_step.model import Model
 from sigma_step.rules import setting_rule
 from sigma_training.hooks.order import explain_order
 from sigma_training.session.session import Session

@@ -16,7 +16,8 @@ from sigma_kernel.errors import FIRST, Mistakes, SigmaConfigError, component_nam
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
-from sigma_step.model import COSTS, EPOCH, OPTIMISERS, Model, evaluation_step
+from sigma_step.graphs import evaluation_step
+from sigma_step.model import COSTS, EPOCH, OPTIMISERS, Model
 from sigma_step.weights import check_weights
 from sigma_training.hooks.directions import find_direction, published_metrics
 from sigma_training.hooks.order import (
