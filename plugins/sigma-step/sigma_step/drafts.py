@@ -24,12 +24,12 @@ from sigma_kernel.errors import (
     suggest_name,
 )
 from sigma_kernel.graph.differentiation import gradient
-from sigma_step.mixing import mix_precision
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import LOG, Nodes, Trace, live_settings
+from sigma_step.mixing import mix_precision
 from sigma_step.model import (
     BATCH,
     COSTS,
