@@ -37,6 +37,7 @@ def test_every_command_is_listed_and_a_plugins_command_is_applied(training: Any,
     page.get_by_role("navigation").get_by_role("link", name="Journal").click()
     page.get_by_role("button", name="Command", exact=True).click()
     which = page.get_by_role("group", name="Give any command").get_by_label("Which")
+    which.get_by_role("option", name="undo", exact=True).wait_for(state="attached")  # once the run has described them
     listed = which.get_by_role("option").all_inner_texts()[1:]
     assert {component.name for component in catalogue().components("command")} < {*listed}
     (own,) = (name for name in listed if ":" in name)
