@@ -158,6 +158,18 @@ def test_a_command_is_sent_with_its_arguments(
     assert json.loads(capsys.readouterr().out) == {"applied": {"trainer": {"iteration": 7, "epoch": 1}}}
 
 
+def test_without_this_room_live_commands_are_neither_listed_nor_sent(capsys: pytest.CaptureFixture[str]) -> None:
+    without = ("--no-plugin", "sigma-monitor-control")
+    assert main([*without, "--help"]) == 0
+    assert "reset" not in capsys.readouterr().out
+    assert main([*without, "reset"]) == 3
+    assert "sigma-monitor-control offers it, but is disabled by --no-plugin" in capsys.readouterr().err
+    assert main(["--no-plugin", "sigma-training", "--help"]) == 0
+    out = capsys.readouterr().out
+    assert "\n  reset " not in out
+    assert "\n  relabel " in out
+
+
 def test_a_mistyped_live_command_has_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["puase"]) == 2
     assert "There is no command 'puase'. Did you mean 'pause'?" in capsys.readouterr().err

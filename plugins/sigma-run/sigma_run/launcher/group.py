@@ -7,8 +7,9 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 from itertools import pairwise
 from typing import TextIO
 
@@ -91,7 +92,8 @@ class Launcher(click.Group):
 
     def list_commands(self, context: click.Context) -> list[str]:
         """Return the kernel's commands in the order of the table, then those that plugins declare."""
-        return [*COMMANDS, *_list_commands(), *_list_live()]
+        verbs = [*COMMANDS, *_list_commands()]
+        return [*verbs, *_list_live(verbs)]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Import and return a command; raises SigmaPluginError if the import fails."""
@@ -103,9 +105,9 @@ class Launcher(click.Group):
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, importing none of them."""
         with formatter.section("Commands"):
-            own = {name: component.summary for name, component in COMMANDS.items()}
-            formatter.write_dl([*(own | _list_commands()).items()])
-        if live := _list_live():
+            verbs = {name: component.summary for name, component in COMMANDS.items()} | _list_commands()
+            formatter.write_dl([*verbs.items()])
+        if live := _list_live(verbs):
             with formatter.section("Commands for a run that trains"):
                 formatter.write_dl([*live.items()])
 
@@ -140,18 +142,26 @@ def _record(name: str) -> Component:
     return catalogue().resolve("verb", name, "command")
 
 
-def _list_live() -> dict[str, str]:
-    """Return the live commands of the project's rooms that are installed, with their summaries."""
-    present = list_installed().difference(list_disabled())
-    live = [(owner, name) for owner, kinds in rooms.offers().items() for name in kinds.get("command", "").split()]
-    sends = rooms.default("verb", LIVE)[0] in present
-    return {name: rooms.summary(owner, name) for owner, name in live if sends and owner in present and _is_live(name)}
+def _list_live(verbs: Collection[str]) -> dict[str, str]:
+    """Return the live commands of the project's rooms that are here and the names of no verbs, with their summaries."""
+    offers = {owner: kinds["command"].split() for owner, kinds in rooms.offers().items() if "command" in kinds}
+    if not _is_present(rooms.default("verb", LIVE)[0]):
+        return {}
+    live = [(owner, name) for owner, names in offers.items() if _is_present(owner) for name in names]
+    return {name: rooms.summary(owner, name) for owner, name in live if name not in verbs}
+
+
+def _is_present(room: str) -> bool:
+    """Return whether a room is installed and not disabled; reading all metadata would take longer."""
+    return room not in list_disabled() and any(metadata.distributions(name=room))
 
 
 def _is_live(name: str) -> bool:
     """Return whether a name means a live command: no verb has it."""
+    if name in COMMANDS or name in rooms.names("verb"):
+        return False
     distribution, _, short = name.rpartition(":")
-    if name in COMMANDS or any(n == short and normal(distribution) in ("", owner) for n, owner, _ in commands()):
+    if any(n == short and normal(distribution) in ("", owner) for n, owner, _ in commands()):
         return False
     if not distribution and name in rooms.names("command"):
         return True
@@ -161,8 +171,7 @@ def _is_live(name: str) -> bool:
 def _load_live(context: click.Context, name: str) -> click.Command | None:
     """Return the verb of a live command."""
     group = load(catalogue(rooms.default("verb", LIVE)[0]).resolve("verb", f"default:{LIVE}", "command"))
-    if not isinstance(group, click.Group):
-        raise TypeError(f"command {name!r}: {group!r} is not a click group")
+    assert isinstance(group, click.Group)  # of the project's own room
     return group.get_command(context, name)
 
 
