@@ -49,7 +49,7 @@ def load(
 
 
 def fresh(make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
-    """Return a program that is compiled anew, and kept nowhere."""
+    """Return a freshly compiled program without caching it."""
     needs, text = make()
     code, _ = compile_program(text, _names(text))
     return needs, load_burst(code)
@@ -63,7 +63,7 @@ def key(job: str) -> str:
 
 @cache
 def makers() -> str:
-    """Return what a program depends on besides its job: the source and data of this package, and the version of LLVM.
+    """Return a program's dependencies besides its job: the source and data of this package, and LLVM's version.
 
     A test that patches these modules must patch this function too.
     """

@@ -33,7 +33,7 @@ def broadcast_word(b: Any, word: Any) -> Any:
 
 
 def put(b: Any, to: Value, words: Any) -> None:
-    """Store a vector, of whatever kind."""
+    """Store a vector of any kind."""
     b.store(words, b.bitcast(to.ir, words.type.as_pointer()), align=4)
 
 
@@ -45,7 +45,7 @@ def offset_pointer(b: Any, pointer: Any, elements: Any) -> Any:
 
 @contextmanager
 def write_loop(b: Any, stop: Any, step: int = 1) -> Iterator[Any]:
-    """Repeat what is written inside for each number from 0 to below ``stop``."""
+    """Repeat the code written inside for each number from 0 to below ``stop``."""
     with b.goto_entry_block():
         counter = b.alloca(WIDE)
     b.store(ir.Constant(WIDE, 0), counter)

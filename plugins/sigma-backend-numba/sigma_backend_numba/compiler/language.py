@@ -40,7 +40,7 @@ class Outside:
 
 @define(eq=False, slots=False)
 class Routine:
-    """A function in the language: compiled by itself (``task``, ``compact``), or inlined (``driver``)."""
+    """A function in the language: compiled separately (``task``, ``compact``), or inlined (``driver``)."""
 
     function: Callable[..., Any]
     kind: str

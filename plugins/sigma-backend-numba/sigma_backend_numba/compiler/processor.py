@@ -31,7 +31,7 @@ def processor() -> tuple[str, str]:
     name, features = llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten().split(",")
     if os.environ.get("SIGMA_NUMBA_REGISTERS") == "256":
         features = [f"-{each[1:]}" if each[1:].startswith(WIDER) else each for each in features]
-    if "+avx2" in features:  # LLVM would vectorise the outer one of two short loops, whose elements lie apart
+    if "+avx2" in features:  # LLVM would vectorise the outer one of two short loops, whose elements are strided
         features += ["+prefer-no-gather", "+prefer-no-scatter"]
     if "+avx512f" in features:
         features.append("-prefer-256-bit")  # LLVM would fill half a register on most of these processors

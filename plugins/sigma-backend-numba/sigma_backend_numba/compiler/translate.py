@@ -96,7 +96,7 @@ class Body:
     module: Module
     b: Any
     names: Mapping[str, Any]
-    places: dict[str, Value]  # where each variable lies
+    places: dict[str, Value]  # the location of each variable
     _loops: list[OpenLoop] = field(factory=list, init=False)
     _results: list[Value] = field(factory=list, init=False)
     _alone: bool = field(default=True, init=False)

@@ -21,7 +21,7 @@ Value = Callable[[Sequence[str]], str]
 
 
 class Loops(Protocol):
-    """What addresses use of the loops of a nest."""
+    """The variables of a nest's loops that addresses use."""
 
     axes: list[list[int]]
     split: int
@@ -36,7 +36,7 @@ class Loops(Protocol):
 
 
 class NestLines(Protocol):
-    """What addresses use of the lines of a nest."""
+    """The variables of a nest's lines that addresses use."""
 
     @property
     def loops(self) -> Loops:

@@ -165,7 +165,7 @@ class ScoreText:
         return [f"allowed = at({pointer}, {' + '.join(terms)})"]
 
     def masked_row(self, row: str, value: str) -> list[str]:
-        """Return lines that set what the mask hides."""
+        """Return lines that set the masked entries."""
         each = f"    {row}[j] = sel(allowed[j * {self.along}] != 0, {row}[j], {value})"
         return [f"for j in range(min(n, {self.layout.count})):", each] if self.layout.mask is not None else []
 
@@ -183,7 +183,7 @@ class ScoreText:
 
 @frozen(eq=False)
 class GradientText:
-    """The text of the gradients of queries, keys and values: what a block of queries adds to them."""
+    """The text of the gradients of queries, keys and values: the contribution of a block of queries."""
 
     layout: AttentionLayout
     scores: ScoreText

@@ -1,4 +1,4 @@
-"""Place the matrices of attention: where those of a head lie, which are copied with zeros around them, and to where.
+"""Place the matrices of attention: those of each head, and the copies padded with zeros.
 
 Products are tiles in registers; matrices whose sides do not fit these are copied to scratch.
 """
@@ -199,7 +199,7 @@ class AttentionLayout:
         return lines
 
     def preparation(self) -> list[str]:
-        """Return lines that lay out the operands of a head, and tell whether all of them are finite."""
+        """Return lines that lay out the operands of a head, and check whether all of them are finite."""
         lines = [line for matrix in self.given.values() for line in matrix.write_copy()]
         for name, x in self.column_operands:
             rows, columns = x.shape[-2:]
@@ -212,7 +212,7 @@ class AttentionLayout:
         return [*lines, *(self._finite_test() if self.causal else [])]
 
     def _finite_test(self) -> list[str]:
-        """Return lines that tell whether a factor of 0 may give NaN."""
+        """Return lines that check whether a factor of 0 may give NaN."""
         lanes, dtype = self.lanes, self.node.dtype
         nothing, none = literal(0, dtype), f"spread{lanes}({literal(0, dtype)})"
         lines, single = [f"odd0 = {none}", f"odd1 = {none}"], []

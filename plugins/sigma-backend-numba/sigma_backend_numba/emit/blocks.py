@@ -46,7 +46,7 @@ class LoopBlocks:
 
 
 def at_once(node: Node) -> int:
-    """Return how many numbers are added in one dtype: more if they lie side by side in the innermost loop."""
+    """Return how many numbers are added in one dtype: more if they are contiguous in the innermost loop."""
     shape = node.inputs[0].shape
     last = max((axis for axis, side in enumerate(shape) if side != 1), default=0)
     return BESIDE if last in node.attrs["axis"] else TERMS

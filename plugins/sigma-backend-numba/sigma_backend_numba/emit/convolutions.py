@@ -22,8 +22,8 @@ from sigma_kernel.graph import BYTES, Node
 
 ROW = 2  # estimated cycles to begin a row of a plane
 MANY = 4  # channels of a group from which tiles of the gradient of a kernel have a single element of the windows: LLVM
-# would keep what it reads of one position for the next one, in registers that the sums need
-FEW = 4  # filters of a group below which positions, not filters, lie side by side in the gradient of a kernel
+# would keep the reads of one position for the next one, in registers that the sums need
+FEW = 4  # filters of a group below which positions, not filters, are contiguous in the gradient of a kernel
 
 
 def convolution(task: Task, node: Node) -> None:
@@ -165,7 +165,7 @@ def _outer_distances(how: Windows, planes: Planes, rank: int) -> list[str]:
 
 
 def _planes(task: Task, planes: Planes, channels: int, beyond: int, dtype: str) -> str:
-    """Return room for the planes of a sample, and for what is read or written beyond them."""
+    """Return room for the planes of a sample, and for reads and writes beyond them."""
     return task.room(channels * planes.size + max(planes.row_elements - planes.extent, 0) + beyond, dtype)
 
 
@@ -196,7 +196,7 @@ def _distances(how: Windows, planes: Planes, far: str) -> list[str]:
 
 
 def _reaching(how: Windows, slopes: Planes, near: str, far: str) -> list[str]:
-    """Return loops that write which elements of a window reach the current remainders, and how far they lie away."""
+    """Return loops that write the elements of a window that reach the current remainders, and their distances."""
     loops = [(f"k{k}", side) for k, side in enumerate(how.kernel)]
     tests, terms = list[str](), list[str]()
     for k, (stride, dilation, step) in enumerate(zip(how.stride, how.dilation, slopes.moves, strict=True)):

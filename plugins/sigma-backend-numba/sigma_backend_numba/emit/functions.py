@@ -46,7 +46,7 @@ def write_all(form: Form, library: Library, by_sample: bool = True) -> list[list
 
 
 def _blocks(schedule: GroupSchedule, region: Region, library: Library) -> list[Block]:
-    """Return what does a region: one block, or several that do not wait for each other where many values are joined."""
+    """Return the code of a region: one block, or several independent ones where many values are joined."""
     group, *others = region.groups
     if group.core is not None and group.op == "concat":
         parts = range(0, len(group.core.inputs), single_ops.JOINED)

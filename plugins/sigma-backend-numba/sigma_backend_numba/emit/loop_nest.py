@@ -33,8 +33,8 @@ def starting(node: Node) -> str:
 def combine(node: Node, so_far: str, value: str, along: bool = True) -> str:
     """Return the expression that combines a reduction with one more value.
 
-    A sum ``along`` the innermost loop may be reordered, so that it can be vectorised.  LLVM would gather the terms of
-    others, which lie side by side.
+    A sum ``along`` the innermost loop may be reordered, so that it can be vectorised.  LLVM would gather the contiguous
+    terms of others.
     """
     if node.op == "max":
         return f"larger({so_far}, {value})"

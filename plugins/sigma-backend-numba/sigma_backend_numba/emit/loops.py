@@ -102,7 +102,7 @@ def fold(task: Task) -> None:
 
 
 def _fold(task: Task, core: Node, steps: tuple[int, ...]) -> Fold:
-    """Return where the sums of a fold lie: those of blocks, and their totals, in memory of the thread."""
+    """Return the places of a fold's sums: those of blocks, and their totals, in memory of the thread."""
     if not sums_many(core):
         return Fold(core, core.inputs[0], Address(task.storage(core), "", steps))
     part, total = (Address(task.room(size(core), dtype), "", steps) for dtype in (core.dtype, "float64"))

@@ -25,7 +25,7 @@ from sigma_kernel.graph import BYTES, Node
 BLOCK = 96  # rows of a product that are updated while they are in the cache
 ROWS = 24  # rows of a piece of our own product, approximately, or a multiple: whole tiles
 EACH = 96  # rows or columns of a piece of a product of panels, approximately
-TOGETHER = 256  # rows of a batch of matrices that are computed before what follows them
+TOGETHER = 256  # rows of a batch of matrices to compute before the work that follows them
 MIXED = "mixed"  # how a product is computed: its operands are rounded to bfloat16
 TILE = 32  # rows and columns that are multiplied at a time in bfloat16
 FASTER = {AMX: 3, DOTS: 1.5}  # times as fast as in float32, approximately, packing included
@@ -137,7 +137,7 @@ class MatrixProduct:
         """Return how the product is computed; matrices of a batch are packed only if they are rows of one."""
         if self.core.op == MIXED:
             return MIXED
-        if self.a.resident:  # BLAS cannot read it, whatever the table says of operands as they lie now
+        if self.a.resident:  # BLAS cannot read it, whatever the table has for the current strides
             return PANELS if self._route.way == BLAS else self._route.way
         alone = len(self.core.shape) > 2 and not (self._rows_of_one and self._has_equal_blocks)
         return BLAS if alone and self._route.way == PANELS else self._route.way
@@ -155,7 +155,7 @@ class MatrixProduct:
         return Tiles(self.core.dtype, *sides, down, along, *right, sides[1], scale, added, packed, resident)
 
     def _row_selection(self, row: str) -> list[str]:
-        """Return the line that names the rows that are taken of the block, from a row on, if the operand is one."""
+        """Return the line that names the rows taken from the block, from a row on, if the operand is one."""
         if not self.a.resident:
             return []
         rows = self.task.argument("rows", 0, "int32")
@@ -281,7 +281,7 @@ class MatrixProduct:
 
     # -- batches of matrices -------------------------------------------------------------------------------------------
     def _write_batch(self) -> None:
-        """Write the products of a batch, some matrices along its first axis at a time with what follows them."""
+        """Write the products of a batch, some matrices along its first axis at a time with the work that follows."""
         (axis, side), step, place = self._outer, self._step, home(self.task, self.core)
         each = size(self.core) // side
         pointer = self.task.storage(place) if place is not None else self.task.room(step * each, self.core.dtype)

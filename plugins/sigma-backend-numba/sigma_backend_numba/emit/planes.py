@@ -1,6 +1,6 @@
 """Samples laid out for windows: each channel becomes a plane with zeros around it, in which a window is a plain shift.
 
-Positions of windows are counted along the plane, row after row, so that an element of a window always lies at the same
+Positions of windows are counted along the plane, row after row, so that an element of a window is always at the same
 distance from the window's position.  The zeros after a row are those before the next one, too.  Windows that move by
 several elements at a time get one plane for each remainder of the elements' numbers, in which they move by one.  Where
 the zeros would take many positions, there is a copy of the planes for each element of a window along the last axis,
@@ -35,7 +35,7 @@ class Axis:
     pitch: int
 
     def inner_range(self, remainder: int) -> tuple[int, int]:
-        """Return the first element that lies in the sample, and the one after the last."""
+        """Return the first element inside the sample, and the one after the last."""
         offset = remainder * self.gap - self.low
         first = min(max(-(offset // self.stride), 0), self.length)
         return first, min(max((self.side - 1 - offset) // self.stride + 1, first), self.length)
@@ -136,7 +136,7 @@ class Copy:
     zero: str
 
     def rows(self, k: int, base: str, place: str) -> list[str]:
-        """Return lines that copy all rows along an axis; ``base`` is where they begin, ``place`` their number."""
+        """Return lines that copy all rows along an axis; ``base`` is their start, ``place`` their number."""
         axis, step = self.planes.axes[k], self.planes.steps[k]
         lines, first, last = axis.span(k)
         place = f"({place}) * {axis.side}"

@@ -24,7 +24,7 @@ from sigma_backend_numba.scalars import FLOATING, SHORT
 from sigma_kernel.graph import Graph
 
 ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
-Needs = dict[str, int]  # what the caller of a program must prepare
+Needs = dict[str, int]  # memory that the caller of a program must prepare
 SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch")
 LEG = 64  # tasks that one function calls: LLVM's compile time grows faster than the function
 NO_ROW = 2  # the fault of a minibatch that names a row outside its block

@@ -58,7 +58,7 @@ def _total_cycles(one: Shape, rows: int, vectors: int) -> float:
 
 @frozen
 class Ahead:
-    """What a tile prefetches, from ``start`` on: some places at each of so many steps, and then the last ones again."""
+    """The prefetches of a tile, from ``start`` on: some places at each of so many steps, then the last ones again."""
 
     pointer: str
     start: str
@@ -80,7 +80,7 @@ class Ahead:
 
 @frozen
 class AheadOfRows:
-    """What a tile prefetches of the rows of a block: the places of one step, which depend on its number ``e``."""
+    """The prefetches of a tile from the rows of a block: the places of one step, which depend on its number ``e``."""
 
     places: Sequence[str]
     steps: str
@@ -173,7 +173,7 @@ class Tiles:
 
     @property
     def turns(self) -> bool:
-        """Return whether a row of tiles packs its rows, whose elements lie apart.
+        """Return whether a row of tiles packs its strided rows.
 
         It does so for many panels, and where too few sets of the cache would hold the elements.
         """
@@ -213,7 +213,7 @@ class Tiles:
         return [*lines, *self._loop_over_panels(first, last, lambda p: [f"panel = {where}", *self._pack(p)])]
 
     def _loop_over_panels(self, first: str, last: str, inside: Callable[[Parts], list[str]]) -> list[str]:
-        """Return loops over the panels of some columns; ``inside`` writes what is done with one of a kind."""
+        """Return loops over the panels of some columns; ``inside`` writes the body for one of a kind."""
         wide, rest, lines = self.wide, self.columns % self.wide, []
         count, start = (last, "") if first == "0" else (f"{last} - {first}", f"{first} + ")
         end = f"{start}({count}) // {wide} * {wide}"
@@ -313,7 +313,7 @@ class Tiles:
         return [start], lambda q: [f"l{r} = x[{r * near} + ({q}) * {far}]" for r in range(d)]
 
     def _steps(self, parts: Parts, sums: list[Sum], read: Callable[[str], list[str]], ahead: Aheads) -> list[str]:
-        """Return the loop over the inner axis; what is read or packed next is prefetched meanwhile."""
+        """Return the loop over the inner axis; the next reads and packed rows are prefetched meanwhile."""
         source, apart = ("panel", self.wide) if self.panels else ("y", self.leading)
 
         def step(q: str) -> list[str]:
@@ -351,7 +351,7 @@ class Tiles:
 
 @frozen(eq=False, slots=False)
 class TilePrefetch:
-    """What the tiles of a product fetch into the cache ahead: a share of the next panel, and of the next rows."""
+    """The prefetches of a product's tiles: a share of the next panel, and of the next rows."""
 
     tiles: Tiles
 
@@ -366,7 +366,7 @@ class TilePrefetch:
 
     @cached_property
     def shares(self) -> tuple[int, int, int]:
-        """Return how tiles share the lines of memory that are packed next: lines beside each other, groups, and rows.
+        """Return how tiles share the lines of memory to pack next: adjacent lines, groups, and rows.
 
         A tile prefetches some lines of some rows, few at a time, because only few can be on their way at once.
         """
@@ -382,7 +382,7 @@ class TilePrefetch:
         return lines, 1, steps
 
     def columns(self) -> Ahead:
-        """Return the share of a tile in what is packed next."""
+        """Return how much of the next panel this tile packs."""
         tiles, (beside, groups, share) = self.tiles, self.shares
         tile = f"(i // {tiles.shape.rows})"
         place = f"{tile} // {groups} * {share * tiles.leading} + {tile} % {groups} * {beside * tiles.lanes}"
@@ -412,7 +412,7 @@ class TilePrefetch:
         return [Ahead("below", f"at(left, ({row}) * {tiles.along} + {column})", places, each * tiles.along, steps)]
 
     def _samples(self, count: str, first: str) -> Aheads:
-        """Return the rows of the next tile: the processor cannot know where the next rows of a block lie."""
+        """Return the rows of the next tile: the processor cannot predict the next rows of a block."""
         tiles = self.tiles
         rows = [f"i8(among[min(i + {tiles.shape.rows + r}, {count} - 1)])" for r in range(tiles.shape.rows)]
         places = [f"{row} * {tiles.down} + k0 + e * {tiles.lanes}" for row in rows]

@@ -1,7 +1,7 @@
 """Write scans: the body's tasks inside a loop over the steps, for each chunk of the batch.
 
-A carry that is stacked lies in the stack: a step reads it from its own entry, and writes it to that of the next step.
-Other carries have two buffers, which alternate.
+A stacked carry is stored in the stack: a step reads it from its own entry, and writes it to the next step's. Other
+carries have two buffers, which alternate.
 """
 
 from __future__ import annotations
@@ -128,11 +128,11 @@ class Scan:
         return node
 
     def _chunk_entry(self, i: int, name: str) -> str:
-        """Return where this chunk of a carry's first or last value lies."""
+        """Return the place of this chunk of a carry's first or last value."""
         return f"at({name}, k * {size(self._output(i))})" if self.chunks > 1 else name
 
     def _entry(self, stack: str, t: str | int, like: Node) -> str:
-        """Return where this chunk of an entry of a stack lies."""
+        """Return the place of this chunk of an entry of a stack."""
         place = f"({t} * {self.chunks} + k)" if self.chunks > 1 else f"{t}"
         return f"at({stack}, {place} * {size(like)})"
 

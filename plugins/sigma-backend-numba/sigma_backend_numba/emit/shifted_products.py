@@ -44,7 +44,7 @@ def cycles(tile: tuple[int, int], rows: int, vectors: int) -> tuple[float, float
     deep, (whole, rest) = tile[0], divmod(vectors, tile[1])
     total, loaded = 0.0, 0.0
     for count, across in ((whole, tile[1]), (1, rest)):
-        loads = (deep + 2 * across) / 2  # two in each cycle; a vector at any distance lies across two cache lines
+        loads = (deep + 2 * across) / 2  # two in each cycle; a vector at any distance crosses two cache lines
         tiles = -(-rows // deep) * count if across else 0
         total, loaded = total + tiles * (max(deep * across / 2, loads, 4) + 1), loaded + tiles * loads
     return total, loaded
@@ -164,8 +164,8 @@ def rows(result: Sequence[int], steps: Sequence[int]) -> PositionRows:
 class KernelSlopes:
     """``to[c, t, f] += sum of right[c * plane + distances[t] + j] * left[j, f]`` over all positions j.
 
-    Rows of the result have all ``filters``; those of one channel are ``taps`` rows apart.  ``left`` lies in blocks of
-    filters, one after another, so that rows of a block are contiguous (:meth:`write_blocks`).
+    Rows of the result have all ``filters``; those of one channel are ``taps`` rows apart.  ``left`` is stored in
+    successive blocks of filters, so that rows of a block are contiguous (:meth:`write_blocks`).
     """
 
     dtype: str

@@ -85,7 +85,7 @@ def concat(task: Task, node: Node, first: int) -> None:
 
 
 def scatter_add(task: Task, node: Node) -> None:
-    """Add updates at the given indices to a copy of the operand, unless that lies there already."""
+    """Add updates at the given indices to a copy of the operand, unless it is already in place."""
     (x, indices, updates), out, axis = operands(task, node), task.storage(node), node.attrs["axis"]
     shape, count = node.shape, size(node.inputs[1])
     side, inner, fault = shape[axis], prod(shape[axis + 1 :]), task.argument("fault", 0, "int64")

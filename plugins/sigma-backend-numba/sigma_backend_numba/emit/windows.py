@@ -47,7 +47,7 @@ class Windows:
 
     @property
     def reach(self) -> tuple[int, ...]:
-        """Return how far the last element of a window lies from its first, in steps of the stride."""
+        """Return the distance from the first to the last element of a window, in steps of the stride."""
         spans = zip(self.kernel, self.dilation, self.stride, strict=True)
         return tuple((side - 1) * apart // step for side, apart, step in spans)
 
@@ -78,7 +78,7 @@ class Windows:
         return f"{moved} % {axis.stride} // {axis.gap} * {planes.blocks[k]} + {far}"
 
     def number(self, planes: Planes, k: int, tap: int) -> int:
-        """Return that distance for an element that is known."""
+        """Return that distance for a known element."""
         (far, left), axis = divmod(tap * self.dilation[k], self.stride[k]), planes.axes[k]
         return left // axis.gap * planes.blocks[k] + far * planes.steps[k]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sigma_kernel.graph import ALIGNMENT
 
-LARGE = 1 << 20  # bytes from which memory that is kept lies in huge pages
+LARGE = 1 << 20  # bytes from which kept memory uses huge pages
 HUGE = 1 << 21  # bytes of a huge page
 
 

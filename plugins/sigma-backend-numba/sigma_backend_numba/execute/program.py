@@ -61,7 +61,7 @@ class Machine:
     ) -> int:
         """Run n steps on the arrays at these addresses; return the steps done, or -1 if a row is outside its block.
 
-        ``moving`` says for each input whether it has a number per step.  An index that is out of bounds raises
+        ``moving`` is for each input whether it has a number per step.  An index that is out of bounds raises
         SigmaGraphError.
         """
         memory, first = self._take()

@@ -1,1 +1,1 @@
-"""Lower a graph to primitives whose values are computed in place or read where they lie."""
+"""Lower a graph to primitives whose values are computed or read in place."""

@@ -1,9 +1,9 @@
 """Rewrite a graph to its canonical form: each value is computed in place, or read from where it is stored.
 
 It holds primitives only; minibatches are gathers from the resident block, unless only products need them that read its
-rows where they lie (see ``resident``); operands of matrix products have strides that BLAS accepts, and those of plain
-kernels are contiguous.  Three ops exist only here: ``gather`` (a row of the block for each sample), ``mixed`` (a
-product of matrices that are rounded to bfloat16) and ``copy``.
+rows in place (see ``resident``); operands of matrix products have strides that BLAS accepts, and those of plain kernels
+are contiguous.  Three ops exist only here: ``gather`` (a row of the block for each sample), ``mixed`` (a product of
+matrices that are rounded to bfloat16) and ``copy``.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def _in_rows(node: Node) -> Node:
 
 
 def _adds_up_scattered(node: Node) -> bool:
-    """Return whether a sum adds up whole images of what was scattered in windows: each number once, and zeros."""
+    """Return whether a sum adds up whole images of values scattered in windows: each number once, and zeros."""
     (x,) = node.inputs
     inside = x.op == "pool_scatter" and not any(map(any, x.attrs["padding"]))
     return inside and {*range(2, len(x.shape))} <= {*node.attrs["axis"]}

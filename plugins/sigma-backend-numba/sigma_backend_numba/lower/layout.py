@@ -52,7 +52,7 @@ def layout(node: Node) -> Layout | None:
 
 
 def require_layout(node: Node) -> Layout:
-    """Return the layout of a node that is known to have one."""
+    """Return the layout of a node that must have one."""
     placement = layout(node)
     if placement is None:
         raise AssertionError(f"{node!r} has no layout: a copy is missing")

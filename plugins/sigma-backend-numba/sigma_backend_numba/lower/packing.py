@@ -18,12 +18,12 @@ STEPS, COLUMNS = 4, 16  # minimum steps, and columns of a matrix, for which pack
 
 
 def vectors() -> int:
-    """Return how many vectors of 64 bytes lie side by side in a tile, if they leave registers for several rows."""
+    """Return how many vectors of 64 bytes a row of a tile has, if they leave registers for several rows."""
     return 2 if registers() == 512 else 1
 
 
 def pack_matrices(scan: Node) -> Node:
-    """Return a scan that is given the panels of the matrices by which its body multiplies, or the same node."""
+    """Return a scan with the panels of its body's matrices as inputs, or the same node."""
     attrs, body = scan.attrs, scan.attrs["body"]
     first, split = attrs["carries"] + attrs["sequences"], attrs.get("split", (False,) * len(body.inputs))
     operands = zip(body.inputs[first:], scan.inputs[first:], split[first:], strict=True)

@@ -22,7 +22,7 @@ TILES, PANELS, BLAS = "tiles", "panels", "blas"
 WAYS = (TILES, PANELS, BLAS)
 ROWS, COLUMNS, INNER = (1, 4, 16, 64, 256, 1024), (4, 16, 64, 256, 1024), (16, 64, 256, 1024)  # sides in the table
 FILE = Path(__file__).with_name("product_table.json")
-SMALL = 600_000  # floating-point operations of a product that is not left to BLAS where nothing was measured
+SMALL = 600_000  # floating-point operations up to which an unmeasured product is not left to BLAS
 
 
 @frozen

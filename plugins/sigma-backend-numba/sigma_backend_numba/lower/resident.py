@@ -1,4 +1,4 @@
-"""Find the minibatches whose rows products read in the resident block, where they lie: nothing copies them."""
+"""Find the minibatches whose rows products read in place, in the resident block, without a copy."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Apart:
 
 
 def summed_later(graph: Graph) -> Graph:
-    """Return a graph whose scans do not add up over the batch, where that lets threads share them."""
+    """Return a graph whose scans do not sum over the batch, if threads can then share them."""
     read: dict[int, set[int]] = {}
     for node in graph:
         if node.op == "part":

@@ -39,17 +39,17 @@ Wish = tuple[Node, Place | None]  # an operand, and the place at which it is nee
 
 @define(eq=False)
 class StoredValues:
-    """The values that lie in memory however nodes are fused, and the rule for those that are repeated instead."""
+    """The values that are in memory however nodes are fused, and the rule for repeated ones."""
 
     groups: Groups
     delivered: set[Node]
     uses: Counter[Node] = field(factory=Counter, init=False)  # the number of readers
-    kept: set[Node] = field(factory=set, init=False)  # operands that must lie in memory
+    kept: set[Node] = field(factory=set, init=False)  # operands that must be in memory
     hubs: set[Node] = field(factory=set, init=False)  # first members of loops
     folded: set[Node] = field(factory=set, init=False)  # operands of folds
 
     def count_readers(self, node: Node) -> None:
-        """Record what a node reads."""
+        """Record the reads of a node."""
         self.uses.update({source(x) for x in node.inputs})
         by_element = node.op in ELEMENTWISE or node.op in FOLDS
         if node.op in FOLDS and _rows(node) is None:
@@ -110,7 +110,7 @@ class Fusion:
         self._admit(node, group, group.space, m)
 
     def _find_neighbour(self, node: Node, latest: Group) -> Group | None:
-        """Return a nest that reads what a node reads, with its sides, and comes after all of its operands."""
+        """Return a nest that has a node's reads and its sides, and comes after all of its operands."""
         read = (leaf for leaf in self.groups.leaves(node.inputs) if leaf.op == "slice" or prod(leaf.shape) >= BESIDE)
         groups = (self.groups.begun[leaf] for leaf in read if leaf in self.groups.begun)
         fits = (g for g in groups if g.rank > latest.rank and g.space.sides == sides(node.shape) and not g.space.full)
@@ -180,7 +180,7 @@ class Fusion:
         self._follow()
 
     def _repeat(self, root: Node, places: list[Place | None]) -> list[Wish]:
-        """Compute a repeated value at all its places, or in memory if one cannot; return what that needs."""
+        """Compute a repeated value at all its places, or in memory if one cannot; return its operands."""
         fitting = {place.space: place for place in places if place is not None and self._repeats(root, place)}
         if all(place is not None and fitting.get(place.space) == place for place in places):
             new = [place for place in fitting.values() if root not in place.space.maps]
@@ -335,7 +335,7 @@ class Grouping:
 
 
 def _operands_in_memory(node: Node) -> list[Node]:
-    """Return the operands that must lie in memory."""
+    """Return the operands that must be in memory."""
     return [x for i, x in enumerate(node.inputs) if i not in values(node)]
 
 

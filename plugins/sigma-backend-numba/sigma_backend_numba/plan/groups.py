@@ -58,7 +58,7 @@ class Group:
 
     @property
     def cores(self) -> list[Node]:
-        """Return the core and the folds beside it."""
+        """Return the core and its folds."""
         return [*([] if self.core is None else [self.core]), *self.others]
 
     @property
@@ -73,7 +73,7 @@ class Group:
 
     @property
     def operands(self) -> list[Node]:
-        """Return what the nests read from memory.  Each computes its own members only: not those of the other."""
+        """Return the reads of the nests from memory. Each computes only its own members."""
         folded = dict.fromkeys(self.cores if self.head else [])
         nests = [(self.head, [*self.head.maps, *folded])] if self.head else []
         nests.append((self.space, [node for node in self.space.maps if node not in folded]))
@@ -130,7 +130,7 @@ class Groups:
         self.note_reads(node, group)
 
     def note_reads(self, node: Node, group: Group) -> None:
-        """Record what a loop reads."""
+        """Record the reads of a loop."""
         if group.kind == "loop":
             self.begun |= dict.fromkeys(self.leaves(node.inputs), group)
 
@@ -143,7 +143,7 @@ class Groups:
         return (*leaves,)
 
     def producers(self, operands: Iterable[Node]) -> list[Group]:
-        """Return the groups that compute what is read for some operands."""
+        """Return the groups that compute the reads of some operands."""
         roots = map(source, self.leaves(operands))
         return [self.of[root] for root in roots if root in self.of]
 

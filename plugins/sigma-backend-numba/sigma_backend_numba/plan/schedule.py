@@ -19,9 +19,8 @@ A value may take the storage of another only if the other one has no more reader
   to which a ``scatter_add`` adds.
 - *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two alternate.
 
-Equal shapes prove nothing: the elements of a square matrix lie elsewhere than those of its transpose, and so do
-samples and channels when they change places.  What counts is the map (``axis_maps``): which axis of the loop each axis
-follows.
+Equal shapes prove nothing: the elements of a square matrix and its transpose have different places, and so do swapped
+samples and channels. The map (``axis_maps``) decides: which axis of the loop each axis follows.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from sigma_backend_numba.plan.strides import own_strides, strides
 from sigma_kernel.graph import ALIGNMENT, BYTES, Arena, Node
 
 Found = TypeVar("Found")
-REPLACING: dict[str, int | None] = {"concat": None, "scatter_add": 1}  # how many operands may lie in the result
+REPLACING: dict[str, int | None] = {"concat": None, "scatter_add": 1}  # operands that may be in the result
 
 
 @define(eq=False)

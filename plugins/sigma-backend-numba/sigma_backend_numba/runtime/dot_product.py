@@ -1,7 +1,7 @@
 """Products of float32 matrices that are rounded to bfloat16, by dot products of pairs in vector registers (AVX-512).
 
-Both operands are packed into blocks, in which the pairs of 12 rows or of 32 columns lie side by side.  A sum is taken
-in the order of the inner axis, whatever the block, so that products may be cut anywhere.
+Both operands are packed into blocks, in which the pairs of 12 rows or of 32 columns are contiguous.  A sum is taken in
+the order of the inner axis, whatever the block, so that products may be cut anywhere.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def block(
 
 @compact
 def pack_rows(packed: Any, each: Any, spare: Any, left: Any, down: Any, rows: Any, inner: Any) -> None:
-    """Pack rows whose numbers lie side by side; the last block repeats its last row."""
+    """Pack rows with contiguous elements; the last block repeats its last row."""
     for i in range(0, rows, DOT_DEEP):
         for k in range(0, inner, 32):
             for r in range(DOT_DEEP):
@@ -85,7 +85,7 @@ def pack_rows(packed: Any, each: Any, spare: Any, left: Any, down: Any, rows: An
 
 @compact
 def pack_columns(packed: Any, each: Any, left: Any, along: Any, rows: Any, inner: Any) -> None:
-    """Pack rows whose numbers lie apart."""
+    """Pack rows with strided elements."""
     for i in range(0, rows, DOT_DEEP):
         count = min(i8(DOT_DEEP), rows - i)
         for k in range(0, inner, 2):
@@ -96,7 +96,7 @@ def pack_columns(packed: Any, each: Any, left: Any, along: Any, rows: Any, inner
 
 @compact
 def pack_panel(panel: Any, each: Any, right: Any, under: Any, columns: Any, inner: Any) -> None:
-    """Pack columns whose numbers lie apart, in blocks of 32, and prefetch those of later rows."""
+    """Pack columns with strided elements in blocks of 32, and prefetch those of later rows."""
     for k in range(0, inner, 2):
         start = at(right, k * under)
         below = at(start, sel(k + 1 < inner, under, i8(0)))
@@ -113,7 +113,7 @@ def pack_panel(panel: Any, each: Any, right: Any, under: Any, columns: Any, inne
 
 @compact
 def turn_panel(panel: Any, each: Any, spare: Any, right: Any, beside: Any, columns: Any, inner: Any) -> None:
-    """Pack columns whose numbers lie side by side, in blocks of 32."""
+    """Pack columns with contiguous elements in blocks of 32."""
     for j in range(0, columns, 16):
         for k in range(0, inner, 32):
             for c in range(16):

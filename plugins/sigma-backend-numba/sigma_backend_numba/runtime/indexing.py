@@ -1,4 +1,4 @@
-"""Index checks, and the part of a window that lies inside an axis."""
+"""Index checks, and the part of a window inside an axis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def check_index(index: Any, side: Any, fault: Any) -> Any:
 
 @driver
 def span(offset: Any, stride: Any, side: Any, count: Any) -> Any:
-    """Return the range of windows for which ``number * stride + offset`` lies inside an axis."""
+    """Return the range of windows for which ``number * stride + offset`` is inside an axis."""
     first = min(max((stride - 1 - offset) // stride, i8(0)), count)
     last = min(max((side - 1 - offset) // stride + 1, first), count)
     return first, last

@@ -13,7 +13,7 @@ from sigma_backend_numba.compiler.tile_sizes import ORDER_KINDS
 
 ROW = 31  # bits of the number of a row
 ROWS = (1 << ROW) - 1
-FIRST, SECOND = ROW + 8, ROW + 20  # where the digits lie in an item
+FIRST, SECOND = ROW + 8, ROW + 20  # the place of the digits in an item
 
 
 @driver
