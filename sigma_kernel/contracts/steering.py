@@ -208,9 +208,9 @@ class Hook(Settled):
         scope: Whether it fires once (``global``) or once in each worker (``local``).
         on_error: The effect of its errors: fail the run, mute the hook, or only log a message.
         background: Whether it fires in another thread, on a snapshot of its declared values; its published values and
-        commands take effect at the next boundary.
+            commands take effect at the next boundary.
         budget: Seconds it may take; no limit by default. ``over_budget`` applies after exceeding it three times in a
-        row.
+            row.
         over_budget: Whether the hook is then muted, or moved to the background.
     """
 

@@ -41,7 +41,7 @@ class Onnx(Exporter):
         external: Bytes of parameters from which on they are written to a file beside the model, with ``.data`` added
             to its name; at most 2,000,000,000, since a model itself holds less than 2 GiB.
         preprocessing: Whether the model preprocesses its inputs, and returns outputs in the units of the raw targets;
-        otherwise inputs are those of the first layer, and outputs those of the last one.
+            otherwise inputs are those of the first layer, and outputs those of the last one.
     """
 
     external: int = field(default=1_500_000_000, validator=[ge(0), le(LARGEST)], kw_only=True)

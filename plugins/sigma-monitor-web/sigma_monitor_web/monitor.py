@@ -50,10 +50,10 @@ class WebMonitor(Monitor):
         host: The address to listen on. An address other than this machine's needs a ``token``.
         port: The port to listen on; 0 is the first free one from 8470 on.
         token: The key of the link; by default new for each run. ``$NAME`` takes it from an environment variable, to
-        keep it out of the configuration.
+            keep it out of the configuration.
         open: Whether to open the browser.
         layout: A JSON file with the tabs and panels, which the page may write; by default, ``layout.json`` in the run
-        folder. Without a file, the page uses its default.
+            folder. Without a file, the page uses its default.
     """
 
     host: str = field(default="127.0.0.1", validator=settings.instance_of(str, "a string"))
