@@ -19,10 +19,10 @@ from sigma_kernel.contracts import Optimisation
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaWarning
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.own import import_object
+from sigma_kernel.plugins.paths import path_of
 from sigma_layers import Dense, Function, Input, Output, SquaredDifference
 from sigma_optimisers import Adam
 from sigma_run import load
-from sigma_run.config.paths import path_of
 from sigma_run.launcher.group import main
 
 CODE = """
@@ -463,7 +463,7 @@ def test_settings_that_are_no_fields_are_trained_with_and_named_as_unwritten(
 
 def test_a_class_of_a_script_cannot_be_written(tmp_path: Path) -> None:
     script = CODE.format(mark=str(tmp_path / "imported")) + (
-        "\nfrom sigma_run.config.paths import path_of\nprint(path_of(Swish), path_of(twice), path_of(LINE))\n"
+        "\nfrom sigma_kernel.plugins.paths import path_of\nprint(path_of(Swish), path_of(twice), path_of(LINE))\n"
     )
     (tmp_path / "script.py").write_text(script)
     found = subprocess.run([sys.executable, str(tmp_path / "script.py")], capture_output=True, text=True, check=True)

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_origin
 from sigma_kernel import contracts
 from sigma_kernel.network.architecture import component_name
 from sigma_kernel.plugins import specs
+from sigma_kernel.plugins.choice import Choice
 from sigma_kernel.scanning import OWN
 
 PARTS = ("split", "split_by", "seed")  # settings of a data set in parts, which every data set takes
@@ -16,8 +17,8 @@ KINDS: dict[type, str] = {getattr(contracts, n): kind for kind, names in specs.K
 
 
 def contract(type_: Any) -> Any:
-    """Return the contract that a setting of this type requires: of a choice, what is chosen."""
-    return get_args(type_)[0] if getattr(get_origin(type_), "is_choice", False) else type_
+    """Return the contract that a setting of this type requires."""
+    return get_args(type_)[0] if get_origin(type_) is Choice else type_
 
 
 def kind_of(type_: Any) -> str | None:

@@ -11,12 +11,13 @@ from types import NoneType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import SigmaError, SigmaPluginError, suggest_name
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.choice import Choice, make_choices, to_plain
 from sigma_kernel.plugins.components import component_names, contract, divide_dataset, kind_of
 from sigma_kernel.plugins.kinds import check_contract, fulfils
 from sigma_kernel.scanning import OWN
@@ -33,6 +34,7 @@ _PLAIN: dict[Any, tuple[Any, str]] = {
 _LISTS = (list, tuple, Sequence, MutableSequence)
 _TABLES = (dict, Mapping, MutableMapping)
 _TOML = (str, bool, int, float, list, tuple, Mapping)
+NAMED, MOST = ("hook", "monitor"), 1_000  # kinds whose components need names, for their addresses and files
 _UNIONS = (Union, types.UnionType)
 ANYTHING = "a value"  # what plain values of other types are called
 
@@ -134,10 +136,6 @@ class Loader:
         """Return the component of a class and its settings."""
         return construct(factory, values)
 
-    def make_settings(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Return settings of a component with all that :meth:`make` returned in them as objects."""
-        return values
-
     def _load_parts(self, parts: dict[str, Any], kind: str, wanted: Any) -> Any:
         """Load a data set in parts; mistakes are reported where the table has the setting."""
         try:
@@ -174,7 +172,7 @@ class Loader:
                 else:
                     values |= self.write_default(setting)
         if faults.found:
-            explain(cls, values if kind_of(cls) is None else self.make_settings(values), faults)
+            explain(cls, values if kind_of(cls) is None else make_choices(values), faults)
         faults.raise_all()
         return values
 
@@ -259,6 +257,39 @@ class Loader:
         raise deeper or Mismatch(" or ".join(expected), value, hint)
 
 
+@define(eq=False)
+class FileLoader(Loader):
+    """Load what files express, and nothing else: components become choices, with their defaults filled in."""
+
+    folder: Path = field(factory=Path.cwd)
+
+    def accept(self, value: Any, type_: Any) -> Any:
+        """Refuse a value that is not of a type."""
+        name = words(type_)
+        beyond = f"{getattr(type_, '__name__', type_)}, which TOML cannot express: set it from Python"
+        raise Mismatch(beyond if name == ANYTHING else name, value)
+
+    def complete(self, value: Any, kind: str, wanted: Any) -> Any:
+        """Refuse a value that is no name, and no table."""
+        raise Mismatch(component_words(kind), value)
+
+    def make(self, name: str, factory: Any, values: Mapping[str, Any], key: str) -> Choice[Any]:
+        """Return the choice of a component, once its own validators have run."""
+        choice = Choice(name, values, factory, key)
+        choice.prepare()
+        return choice
+
+    def write_default(self, setting: Setting) -> dict[str, Any]:
+        """Return the default of a setting if a file can express it."""
+        return {setting.name: setting.default} if _is_writable(setting.default) else {}
+
+    def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
+        """Return components in a list, unless their kind needs names."""
+        if isinstance(value, Mapping) and len(value) > MOST and kind_of(inner) in NAMED:
+            raise ValueError(f"{MOST:,} {kind_of(inner)}s are allowed at most (got {len(value):,}). Leave some out.")
+        return value if isinstance(value, list) and kind_of(inner) not in NAMED else None
+
+
 def _parameters(cls: Any) -> tuple[Mapping[str, Setting], bool]:
     """Return the settings of a class by name, and whether it takes any others as well."""
     if attrs.has(cls) or not isinstance(cls, type):
@@ -294,6 +325,13 @@ def _relocate(
     if len(path) == 1 or (isinstance(given, dict) and path[1] not in rest):
         return path, error
     return path[:1] if path[1:] == ("type",) else path[1:], error
+
+
+def _is_writable(default: Any) -> bool:
+    try:
+        return default is not None and to_plain(default) is not None
+    except TypeError:  # an object that TOML cannot express: left to the component's own default
+        return False
 
 
 def _name(name: Any, kind: str) -> str:

@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
-from sigma_run.config.choice import make_choices
+from sigma_kernel.plugins.choice import make_choices
 from sigma_run.config.complaints import complaint, locate_mistake
 from sigma_run.config.document import Document, Path as Place
 from sigma_run.config.examination import check_cost, examine

@@ -14,12 +14,12 @@ from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.network.architecture import Architecture, component_name
 from sigma_kernel.plugins.catalogue import catalogue, load
+from sigma_kernel.plugins.choice import to_plain
 from sigma_kernel.plugins.components import kind_of
 from sigma_kernel.plugins.kinds import check_contract
 from sigma_kernel.plugins.loading import words
 from sigma_kernel.settings import OWNED, describe_limits, read_docs, requirements
 from sigma_kernel.settings.records import REQUIRED, Setting, settings
-from sigma_run.config.choice import to_plain
 
 NO_TABLES = (TimeStep, Criterion, Architecture)  # attrs classes that are written as text
 LIMITS = ("low", "high", "above", "below")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.plugins.choice import Choice
 from sigma_kernel.settings.mistakes import format_path
 from sigma_kernel.settings.records import settings
-from sigma_run.config.choice import Choice
 from sigma_run.config.document import Document, Path as Place, override
 from sigma_run.config.schema import Configuration
 from sigma_run.config.stores import CONFIGURATION, find_trained

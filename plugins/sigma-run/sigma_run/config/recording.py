@@ -23,9 +23,9 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.components import KINDS
+from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Wrong, format_path
-from sigma_run.config.loading import FileLoader
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.tables import Writer

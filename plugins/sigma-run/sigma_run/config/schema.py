@@ -24,8 +24,8 @@ from sigma_kernel.contracts import (
     Optimiser,
     Preprocessor,
 )
+from sigma_kernel.plugins.choice import Choice
 from sigma_kernel.settings.mistakes import Faults
-from sigma_run.config.choice import Choice
 from sigma_run.config.document import Document
 
 ArchitectureText = NewType("ArchitectureText", str)

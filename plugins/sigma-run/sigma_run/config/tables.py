@@ -14,11 +14,11 @@ from attrs import fields, frozen, has
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.architecture import Architecture, Own, name_of, write
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.choice import dump
 from sigma_kernel.plugins.components import kind_of
+from sigma_kernel.plugins.paths import path_of
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.scanning import OWN
-from sigma_run.config.choice import dump
-from sigma_run.config.paths import path_of
 
 
 @frozen

@@ -8,7 +8,7 @@ from typing import Any
 
 import tomlkit
 
-from sigma_run.config.choice import to_plain
+from sigma_kernel.plugins.choice import to_plain
 from sigma_run.config.location import places_in
 from sigma_run.config.schema import Configuration
 

@@ -12,13 +12,13 @@ from attrs import define, field
 
 from sigma_kernel.environment import Resolver
 from sigma_kernel.errors import SigmaError
+from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Wrong
 from sigma_kernel.settings.records import settings
 from sigma_run.config.building import settings_of
 from sigma_run.config.complaints import locate_mistake
 from sigma_run.config.document import Path as Place
 from sigma_run.config.examination import examine
-from sigma_run.config.loading import FileLoader
 from sigma_run.config.schema import Run, TrainerTable as Declared
 from sigma_training.components import Settings
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 from attrs import define, field
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
+from sigma_kernel.plugins.paths import path_of
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings.records import construct
-from sigma_run.config.paths import path_of
 
 T = TypeVar("T")
 MOST_NUMBERS = 10_000  # of an array that is dumped as a list
@@ -69,8 +69,6 @@ def _flat(record: Any, table: dict[str, Any], place: Callable[[Path], str]) -> d
 @define
 class Choice(Generic[T]):
     """A component with its settings, defaults included; equal if its TOML is equal."""
-
-    is_choice: ClassVar[bool] = True  # a setting of type Choice[X] is loaded as a component of the contract X
 
     name: str  # ``distribution:name``
     settings: Mapping[str, Any] = field(eq=lambda settings: to_plain(settings))
