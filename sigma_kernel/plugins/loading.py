@@ -173,7 +173,7 @@ class Loader:
                     values |= self.write_default(setting)
         if faults.found:
             explain(cls, values if kind_of(cls) is None else make_choices(values), faults)
-        faults.raise_all()
+        faults.raise_all(values)
         return values
 
     def write_default(self, setting: Setting) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class Loader:
         for (key, value), kind in zip(items, kinds, strict=True):
             with faults.locate(key):
                 values[key] = self.load(value, kind)
-        faults.raise_all()
+        faults.raise_all(values)
         return values
 
     def load_union(self, value: Any, type_: Any) -> Any:

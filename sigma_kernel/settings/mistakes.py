@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from attrs import field, frozen
@@ -29,34 +30,39 @@ def format_value(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-class Wrong(Exception):
-    """The mistakes in a table or a list, each with its path."""
+class Fragment(dict[Any, Any]):
+    """The parts of a table or a list that could be read although it has mistakes; others are fragments themselves."""
 
-    def __init__(self, found: list[tuple[Place, Exception]]) -> None:
+
+class Wrong(Exception):
+    """The mistakes in a table or a list, each with its path, and the parts that could be read."""
+
+    def __init__(self, found: list[tuple[Place, Exception]], parts: Mapping[Any, Any] = MappingProxyType({})) -> None:
         super().__init__(found)
-        self.found = found
+        self.found, self.parts = found, Fragment(parts)
 
 
 @frozen
 class Faults(Mistakes):
-    """Collect mistakes, each with its path."""
+    """Collect mistakes, each with its path, and the fragments of the tables in which they are."""
 
     found: list[tuple[Place, Exception]] = field(factory=list)
+    fragments: Fragment = field(factory=Fragment)
 
     @contextmanager
     def locate(self, *path: str | int) -> Iterator[None]:
         """Collect errors raised inside, under this path."""
         try:
             yield
-        except Wrong as wrong:
-            self.found.extend(((*path, *inner), error) for inner, error in wrong.found)
-        except (ValueError, TypeError, SigmaError) as error:
-            self.found.append((path, error))
+        except (Wrong, ValueError, TypeError, SigmaError) as error:
+            wrong = error if isinstance(error, Wrong) else Wrong([((), error)])
+            self.found.extend(((*path, *inner), mistake) for inner, mistake in wrong.found)
+            self.fragments.update({path[0]: wrong.parts} if path else wrong.parts)
 
-    def raise_all(self) -> None:
-        """Raise all mistakes collected, if any."""
+    def raise_all(self, values: Mapping[Any, Any] = MappingProxyType({})) -> None:
+        """Raise all mistakes collected, if any, with the ``values`` that could be read."""
         if self.found:
-            raise Wrong(self.found)
+            raise Wrong(self.found, {**self.fragments, **values})
 
 
 class Unknown(ValueError):

@@ -60,7 +60,7 @@ def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:
     except (Wrong, ValueError, TypeError, SigmaError):
         faults = Faults()
         explain(make, values, faults)
-        faults.raise_all()
+        faults.raise_all(values)
         raise
 
 

@@ -60,8 +60,8 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
         "epochs": tables["epochs"],
         "metrics": {name: choice.make() for name, choice in (tables["metrics"] or {}).items()},
         "hooks": {
-            **_verifying(run, tables["hooks"], catalogue),
-            **{name: choice.make() for name, choice in tables["hooks"].items()},
+            **_verifying(run, tables["hooks"] or {}, catalogue),
+            **{name: choice.make() for name, choice in (tables["hooks"] or {}).items()},
         },
     } | (_data(data) if data else {})
     return {name: value for name, value in settings.items() if value is not None}

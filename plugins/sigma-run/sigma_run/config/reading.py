@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from attrs import asdict
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network.architecture import write
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 from sigma_kernel.plugins.loading import FileLoader
-from sigma_kernel.settings.mistakes import Faults, Mismatch, Wrong
+from sigma_kernel.settings.mistakes import Faults, Fragment, Mismatch, Wrong
 from sigma_run.config.complaints import InText, complaint
 from sigma_run.config.document import Document, Path as Place, override, parse, read
 from sigma_run.config.schema import ArchitectureText, Configuration, Several, Single
@@ -39,9 +41,9 @@ def load(
 def load_configuration(
     document: Document,
     catalogue: Catalogue,
-    beyond: Callable[[FileLoader, dict[str, Any]], list[tuple[Place, Exception]]] | None = None,
+    beyond: Callable[[Catalogue, Mapping[str, Any], Fragment], list[tuple[Place, Exception]]] | None = None,
 ) -> Configuration:
-    """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in its readable parts."""
+    """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in what could be read."""
     values = dict(document.values)
     if isinstance(left := values.get(UNWRITTEN), dict):
         what = "; ".join(f"{place}: {why}" for place, why in left.items())
@@ -61,8 +63,11 @@ def load_configuration(
         cls = Several if "trainers" in values else Single
         configuration: Configuration = loader.load_record(values, cls)
         configuration.document = document
-        return configuration
-    raise complaint(document, [*faults.found, *(beyond(loader, values) if beyond else [])])
+        if not faults.found:
+            return configuration
+        faults.fragments.update(asdict(configuration, recurse=False))
+    more = beyond(catalogue, values, faults.fragments) if beyond else []
+    raise complaint(document, [*faults.found, *more])
 
 
 def _read_preferences(run: Any) -> Sequence[str]:

@@ -97,6 +97,11 @@ def test_the_bundled_table_is_correct(check):
 
 
 # -- one mistake -------------------------------------------------------------------------------------------------------
+def test_an_unknown_plugin_that_is_preferred_is_reported_at_its_line(check):
+    code, said = check(("seed = 0", 'seed = 0\nprefer = ["nope"]'))
+    assert (code, said) == (2, ["f.toml:6: run.prefer: no plugin is called 'nope'. See `sigma plugins`."])
+
+
 @pytest.mark.parametrize("command", ["check", "run", "explain"])
 def test_a_network_without_a_cost_is_refused_before_initialisation(check, command):
     code, said = check((" + softmax_cross_entropy()", ""), command=command)
