@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_run.config.writing import toml
+from sigma_run.files import from_file
 from sigma_run.launcher.group import main
 
 NETWORK = "input(4) + dense(8, activation='tanh') + dropout(0.1) + output(3) + softmax_cross_entropy()"
@@ -30,6 +31,8 @@ NAMED: list[tuple[str, str, Mapping[str, Any]]] = [
     ("optimiser", "momentum", {"optimiser": {"type": "momentum", "learning_rate": 0.1}}),
     ("schedule", "cosine", {"optimiser": COSINE}),
     ("modifier", "max_norm", {"optimiser": LIMITED}),
+    ("layer", "dropout", {}),
+    ("layer", "softmax_cross_entropy", {}),
     ("initialiser", "he_normal", {"initialisers": {"drawn": {"match": "**.weights", "type": "he_normal"}}}),
     ("metric", "accuracy", {"metrics": {"accuracy": "accuracy"}}),
     ("metric", "accuracy", {"metrics": {"accuracy": {"type": "accuracy"}}}),
@@ -85,6 +88,25 @@ def write_file(given: Mapping[str, Any], **more: Any) -> None:
     tables = {name: settings[name] for name in ("hooks", "initialisers", "monitors") if name in settings}
     common = {"format": 1, "run": run, "data": about, "network": {"architecture": settings["network"]}}
     Path("small.toml").write_text(toml({**common, "trainer": trainer, **tables, **more}))
+
+
+def run_in_terminal() -> None:
+    assert main(["run", "small.toml", "--quiet"]) == 0
+
+
+def run_in_python() -> None:
+    with from_file("small.toml") as sigma:
+        sigma.run()
+
+
+@names
+@pytest.mark.parametrize("run", [run_in_terminal, run_in_python])
+def test_a_component_of_a_file_is_constructed_once(
+    kind: str, name: str, given: Mapping[str, Any], constructed: list[Any], run: Callable[[], None]
+) -> None:
+    write_file(given)
+    run()
+    assert len(constructed) == 1
 
 
 @names

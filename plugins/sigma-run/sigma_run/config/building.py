@@ -52,7 +52,7 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
     settings: dict[str, Any] = {
         "backend": backend and backend.make(),
         "operator": operator and operator.make(),
-        "network": network and notation.parse(network.architecture, catalogue.load),
+        "network": network and network.architecture.make(catalogue.load),
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in tables["initialisers"].items()},
         "optimiser": optimiser and optimiser.make(),
         "optimisers": {name: evolve(o, type=make_choices(o.type)) for name, o in (tables["optimisers"] or {}).items()},

@@ -10,7 +10,7 @@ from typing import Any
 from attrs import asdict
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.network.architecture import write
+from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Faults, Fragment, Mismatch, Wrong
@@ -83,7 +83,7 @@ class _Loader(FileLoader):
         """Load a value as a type."""
         return self._architecture(value) if type_ is ArchitectureText else super().load(value, type_)
 
-    def _architecture(self, text: Any) -> str:
+    def _architecture(self, text: Any) -> ArchitectureText:
         """Return the text with every layer as ``distribution:name``; errors keep their line and column."""
         if not isinstance(text, str):
             raise Mismatch("a string", text)
@@ -92,7 +92,9 @@ class _Loader(FileLoader):
             ends = notation.parse(text, self.look_up, faults)
         if faults.found:
             raise Wrong([(path, _in_text(error)) for path, error in faults.found])
-        return write(ends, Writer(self.catalogue).component_name, Writer(self.catalogue).value)
+        architecture = ArchitectureText(Writer(self.catalogue).architecture(ends))
+        architecture.ready.append(ends)
+        return architecture
 
 
 def _in_text(error: Exception) -> Exception:

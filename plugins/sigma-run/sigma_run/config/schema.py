@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NewType
+from typing import Any, ClassVar, Literal
 
 import attrs
 from attrs import Attribute, define, field, frozen
@@ -24,11 +24,22 @@ from sigma_kernel.contracts import (
     Optimiser,
     Preprocessor,
 )
+from sigma_kernel.network import notation
+from sigma_kernel.network.architecture import Architecture
 from sigma_kernel.plugins.choice import Choice
 from sigma_kernel.settings.mistakes import Faults
 from sigma_run.config.document import Document
 
-ArchitectureText = NewType("ArchitectureText", str)
+
+class ArchitectureText(str):
+    """The text form of an architecture, ready to be made."""
+
+    def __init__(self, text: str) -> None:
+        self.ready: list[list[Architecture]] = []  # the ends of the network that reading has made
+
+    def make(self, load: Callable[[str, str], Any]) -> list[Architecture]:
+        """Return the ends of the network, which are made once; another call makes others."""
+        return self.ready.pop() if self.ready else notation.parse(self, load)
 
 
 METRIC = settings.matches_re(  # after the output that is measured, or a pattern of several
