@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from sigma_kernel import Environment
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_run.config.writing import toml
 from sigma_run.files import from_file
@@ -16,6 +18,7 @@ from sigma_run.launcher.group import main
 NETWORK = "input(4) + dense(8, activation='tanh') + dropout(0.1) + output(3) + softmax_cross_entropy()"
 COMMON: dict[str, Any] = {"network": NETWORK, "data": "iris", "optimiser": "adam", "backend": "numpy", "epochs": 1}
 ROWS = "a;b;c;d;kind\n" + "".join(f"{row};{row % 3};{row % 5};1;{'xyz'[row % 3]}\n" for row in range(40))
+OTHERS = np.ones((2, 4), "float32"), [0, 1]  # rows that the training does not have
 RECORDS = {
     "type": "records", "source": {"type": "file", "path": "rows.csv"}, "split": {"training": 0.8, "validation": 0.2},
     "reader": {"type": "csv", "delimiter": ";", "text": ["kind"]},
@@ -106,6 +109,21 @@ def test_a_component_of_a_file_is_constructed_once(
 ) -> None:
     write_file(given)
     run()
+    assert len(constructed) == 1
+
+
+@names
+@pytest.mark.parametrize("folder", [None, "runs"])
+def test_a_component_that_a_program_names_is_constructed_once(
+    kind: str, name: str, given: Mapping[str, Any], constructed: list[Any], folder: str | None
+) -> None:
+    settings = {**COMMON, **given}
+    with Environment("small", folder=folder, monitors=settings.pop("monitors", {})) as sigma:
+        trainer = sigma.create_trainer(**settings)
+        sigma.run()
+        trainer.fit(epochs=1)
+        trainer.evaluate(OTHERS)
+        trainer.save("saved")
     assert len(constructed) == 1
 
 

@@ -64,13 +64,14 @@ def construct(make: Callable[..., T], values: Mapping[str, Any]) -> T:
         raise
 
 
-def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
+def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> Any:
     """Collect the errors of a class's validators for these values, on an object that holds only these.
 
-    A validator is skipped if it reads a missing setting, or if its own value cannot be converted.
+    Return that object, or None if attrs did not make the class. A validator is skipped if it reads a missing setting,
+    or if its own value cannot be converted.
     """
     if not (isinstance(cls, type) and attrs.has(cls)):
-        return
+        return None
     bare = cls.__new__(cls)
     fields = {f.alias: f for f in attrs.fields(cls) if f.init}
     converted = dict(_convert_values(bare, {fields[name]: values[name] for name in fields if name in values}))
@@ -80,6 +81,7 @@ def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> None:
         if attribute.validator is not None:
             with faults.locate(attribute.alias):
                 _validate(bare, attribute, value)
+    return bare
 
 
 def _convert_values(bare: Any, values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:

@@ -134,37 +134,40 @@ class Settings:
         """Return the dtype of parameters, and of all numbers but the operands of mixed products."""
         return "float32" if self.precision in MIXED else self.precision
 
+    @property
+    def optimisers_by_head(self) -> dict[str, Any]:
+        """Return the optimisers by the heads of their addresses: ``optimiser``, or ``optimisers.<name>`` of several."""
+        one = {} if self.optimiser is None else {"optimiser": self.optimiser}
+        return one or {f"optimisers.{name}": chosen for name, chosen in self.optimisers.items()}
+
 
 # those that users set
 SETTINGS = [f.name for f in fields(Settings) if f.metadata != OWNED]
 
 
 def resolve_settings(given: Settings) -> Settings:
-    """Resolve names and tables to objects, except for the network, the backend and the hooks.
-
-    The optimisers are by the heads of their addresses, a single one as well.
-    """
+    """Resolve names and tables to objects, except for the network, the backend and the hooks."""
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
     values = {a.name: getattr(given, a.name) for a in fields(Settings)}
     values["data"] = data(resolve, where + "data", given.data)
     values["metrics"] = resolve_components(resolve, where + "metrics", Metric, given.metrics)
     values["preprocessors"] = resolve_components(resolve, where + "preprocessors", Preprocessor, steps)
-    values["initialisers"] = initialisers(where + "initialisers", given.initialisers)
+    values["initialisers"] = initialisers(resolve, where + "initialisers", given.initialisers)
     values["iterator"] = resolve(Iterator, given.iterator, where + "iterator")
-    values["optimisers"] = optimisers(given)
+    values["operator"] = resolve(contracts.Operator, given.operator, where + "operator")
+    check_one_or_several(where + "optimisers", given)
+    by_head = {head: optimisation(resolve, where + head, chosen) for head, chosen in given.optimisers_by_head.items()}
+    values["optimiser"] = by_head.pop("optimiser", None)
+    values["optimisers"] = {head.partition(".")[2]: chosen for head, chosen in by_head.items()}
     return Settings(**values)
 
 
-def optimisers(given: Settings) -> dict[str, Optimisation]:
-    """Return the optimisers by head: ``optimiser``, or ``optimisers.<name>`` of several."""
-    several_, where = given.optimisers, f"{given.name}.optimisers"
-    if not isinstance(several_, Mapping) or isinstance(several_.get("type"), str):
+def check_one_or_several(where: str, given: Settings) -> None:
+    """Raise SigmaConfigError for several optimisers without names, or beside a single one."""
+    if not isinstance(given.optimisers, Mapping) or isinstance(given.optimisers.get("type"), str):
         raise SigmaConfigError(f"{where}: each needs a name: {{'critic': {{'type': 'adam', 'match': 'critic.**'}}}}.")
-    if given.optimiser is None:
-        return {f"optimisers.{n}": optimisation(given.resolve, f"{where}.{n}", x) for n, x in several_.items()}
-    if several_:
+    if given.optimiser is not None and given.optimisers:
         raise SigmaConfigError(f"{where}: there is an optimiser as well. Give one optimiser, or several with names.")
-    return {"optimiser": optimisation(given.resolve, f"{given.name}.optimiser", given.optimiser)}
 
 
 def optimisation(resolve: Resolve, where: str, chosen: Any, now: Optimisation | None = None) -> Optimisation:
@@ -178,11 +181,6 @@ def optimisation(resolve: Resolve, where: str, chosen: Any, now: Optimisation | 
         rest = {name: value for name, value in chosen.items() if name not in names}
         chosen = rest["type"] if rest.keys() == {"type"} and not isinstance(rest["type"], str) else rest
     return Optimisation(resolve(Optimiser, chosen, where), **about)
-
-
-def operator(given: Settings) -> contracts.Operator:
-    """Resolve the operator."""
-    return given.resolve(contracts.Operator, given.operator, f"{given.name}.operator")  # type: ignore[no-any-return]
 
 
 def check_precision(trainer: str, precision: str, backend: contracts.Backend) -> None:
@@ -244,16 +242,16 @@ def _check_declared(where: str, hook: Hook) -> None:
             raise SigmaConfigError(f"{where}.{what}: must be a list of strings (got {declared!r}). Write ['...'].")
 
 
-def initialisers(where: str, chosen: Any) -> dict[str, tuple[str, Any]]:
-    """Return the initialiser rules by name: pattern and initialiser; a configuration gives both in one table."""
-    rules: dict[str, tuple[str, Any]] = {}
+def initialisers(resolve: Resolve, where: str, chosen: Any) -> dict[str, tuple[str, contracts.Initialiser]]:
+    """Resolve the initialiser rules by name: pattern and initialiser; a configuration gives both in one table."""
+    rules: dict[str, tuple[str, contracts.Initialiser]] = {}
     for name, rule in chosen.items() if isinstance(chosen, Mapping) else [("rule", chosen)]:
         if isinstance(rule, Mapping) and "match" in rule:
             rule = rule["match"], {key: value for key, value in rule.items() if key != "match"}
         if not isinstance(rule, tuple) or len(rule) != 2 or not isinstance(rule[0], str):
             form = "{'weights': ('**.weights', 'he_normal')}"
             raise SigmaConfigError(f"{where}: must be named rules, such as {form} (got {rule!r}).")
-        rules[name] = rule
+        rules[name] = rule[0], resolve("initialiser", rule[1], f"{where}.{name}")
     return rules
 
 

@@ -16,7 +16,7 @@ from sigma_step.model import EPOCH, LAYERS
 from sigma_training.commands.pause import Pause
 from sigma_training.commands.save import Save
 from sigma_training.commands.stop import StopTraining
-from sigma_training.components import Settings, operator
+from sigma_training.components import Settings
 from sigma_training.history.digests import little_endian
 from sigma_training.runs import resume as resuming
 from sigma_training.session.progress import Phase
@@ -98,7 +98,7 @@ class SessionLifecycle(Lifecycle):
         try:
             if not again:
                 loop.begin(*goals)
-            operator(self.settings).train(loop)
+            self.session.setup.operator.train(loop)
             loop.end()
         except BaseException as error:
             loop.fail(error)

@@ -14,13 +14,13 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial, wraps
 from math import inf, prod
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from attrs import define, evolve, field, fields
 
 from sigma_kernel.arrays import read_only
-from sigma_kernel.contracts import Backend, Dataset, Hook, Label
+from sigma_kernel.contracts import Backend, Dataset, Hook, Label, Operator
 from sigma_kernel.errors import (
     FIRST,
     Mistakes,
@@ -237,10 +237,7 @@ class Stages:
         for name, (match, chosen) in self.resolved_settings.initialisers.items():
             with self.mistakes.locate("initialisers", name, "match"):
                 check_matches(self.settings.name, {f"initialisers.{name}": match}, self.model, among=among)
-                rules[name] = (
-                    match,
-                    self.settings.resolve("initialiser", chosen, f"{self.settings.name}.initialisers.{name}"),
-                )
+                rules[name] = match, chosen
         return Initial(self.model, rules, self.settings.seed, kept=self.settings.learned.initial)
 
     def trace_model(self, sections: Mapping[str, Spec]) -> Model:
@@ -259,10 +256,10 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     """Return the setup of a session and its initial state; raise the first mistake."""
     stages, name = Stages(settings), settings.name
     chosen = stages.resolved_settings
-    parts = Parts(stages.hooks, chosen.optimisers, stages.backend, chosen.iterator)
+    parts = Parts(stages.hooks, chosen.optimisers_by_head, stages.backend, chosen.iterator)
     preparation, _ = stages.rows
     check_shards(chosen)
-    model = assign_optimisers(name, stages.model, chosen.optimisers, chosen.order)
+    model = assign_optimisers(name, stages.model, parts.optimisers, chosen.order)
     model = evolve(model, units=preparation.units(parts.backend))
     splits = choices.encode_splits(stages.encoded_splits, model.network, chosen, model.shapes.outputs)
     if not settings.learned.about:  # else they were told before the training that goes on
@@ -280,7 +277,7 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
         programs=programs,
         feed=feed,
         epochs=stages.epochs,
-        shards=choices.operator(settings).shards,
+        settings=evolve(chosen, network=stages.network, backend=parts.backend),
         others=settings.others,
         evaluator=Evaluator(
             programs, splits, feed.batch_size, preparation, ready, {**settings.learned.about, **learned}, labels
@@ -359,9 +356,9 @@ def check_read(network: Network, wanted: Collection[str], there: Collection[str]
 
 
 def check_shards(settings: Settings, mistakes: Mistakes = FIRST) -> None:
-    """Raise SigmaConfigError for optimisers in an order if the operator cuts batches into shards."""
+    """Raise SigmaConfigError for optimisers in an order if the operator, an object, cuts batches into shards."""
     with mistakes.locate("order"):
-        if settings.order and choices.operator(settings).shards > 1:
+        if settings.order and cast("Operator", settings.operator).shards > 1:
             raise SigmaConfigError(f"{settings.name}.order: {UNCUT}")
 
 

@@ -211,7 +211,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
         if isinstance(on, str):
             return dict(self._measure(weights, Evaluator.evaluate, on, chosen, edited))
         learned = session.ask(lambda: learned_from(session.state, session.setup))
-        setup, size = prepared_for(self, on, learned), session.setup.evaluator.batch_size
+        size, setup = session.setup.evaluator.batch_size, prepared_for(session.setup.settings, on, learned)
         return session.ask(lambda: setup.evaluate(session.present.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
 
     def save(self, path: Path | str) -> Path:

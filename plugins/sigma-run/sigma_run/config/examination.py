@@ -49,11 +49,10 @@ def _costs(stages: Stages) -> None:
 
 def _optimisers(stages: Stages) -> None:
     chosen, name = stages.resolved_settings, stages.settings.name
-    if not chosen.optimisers:
-        return
-    check_order(name, chosen.optimisers, chosen.order, stages.mistakes)
-    check_shards(chosen, stages.mistakes)
-    check_optimisers(name, stages.model, chosen.optimisers, stages.mistakes)
+    if optimisers := chosen.optimisers_by_head:
+        check_order(name, optimisers, chosen.order, stages.mistakes)
+        check_shards(chosen, stages.mistakes)
+        check_optimisers(name, stages.model, optimisers, stages.mistakes)
 
 
 def _block(stages: Stages) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from attrs import field, fields, frozen
 
 from sigma_kernel.contracts import Dataset
+from sigma_kernel.criteria import Criterion
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import (
     SigmaConfigError,
@@ -25,13 +26,13 @@ from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
-from sigma_kernel.settings.mistakes import Wrong, format_path
+from sigma_kernel.settings.mistakes import Faults, Wrong, format_path
+from sigma_kernel.settings.records import construct, explain
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.tables import Writer
 from sigma_run.config.writing import UNWRITTEN, toml
 from sigma_store.files import digest, put_bytes
-from sigma_training.components import operator, resolve_settings
 from sigma_training.data.iterators import Shuffled
 from sigma_training.trainer import NetworkTrainer, expect_trainer
 
@@ -51,6 +52,27 @@ def record_configuration(environment: Environment, run: Path) -> str:
     for problem in description.problems():
         warn(problem)
     return text
+
+
+class _Checker(FileLoader):
+    """A reader of tables that constructs no component, as there is one already, of which the table was written."""
+
+    def make(self, name: str, factory: Any, values: Mapping[str, Any], key: str) -> Any:
+        """Return an object that holds the settings, once the validators of the component have run on it."""
+        faults = Faults()
+        bare = explain(factory, values, faults)
+        faults.raise_all()
+        return construct(factory, values) if bare is None else bare
+
+    def look_up(self, kind: str, name: str) -> Any:
+        """Return a component's object; that of a criterion is a class whose objects hold no settings."""
+        thing = super().look_up(kind, name)
+        is_criterion = isinstance(thing, type) and issubclass(thing, Criterion)
+        return type(thing.__name__, (thing,), {"__init__": _hold_nothing}) if is_criterion else thing
+
+
+def _hold_nothing(criterion: Criterion, *given: Any, **settings: Any) -> None:
+    pass
 
 
 @frozen
@@ -86,10 +108,9 @@ class Description:
 
     def _trainer(self, trainer: NetworkTrainer) -> dict[str, Any]:
         """Return the table of a trainer, as ``[trainers.NAME]``."""
-        chosen, setup, where = resolve_settings(trainer), trainer.session.setup, f"{trainer.name}."
-        base = setup.factory.base
-        parts = {"backend": base.backend, "operator": operator(trainer)}
-        rules = {name: (rule, trainer.resolve) for name, rule in chosen.initialisers.items()}
+        setup, where = trainer.session.setup, f"{trainer.name}."
+        base, chosen = setup.factory.base, setup.settings
+        parts = {"backend": base.backend, "operator": chosen.operator}
         return {
             "data": {
                 "dataset": self._try(f"{where}data", self._data, trainer, chosen.data),
@@ -100,7 +121,10 @@ class Description:
                 "preprocessors": self._tables_by_name(f"{where}preprocessors", chosen.preprocessors),
             },
             "network": {"architecture": self._try(f"{where}network", self._architecture, setup.model.network)},
-            "initialisers": {n: self._try(f"{where}initialisers.{n}", self._rule, *rule) for n, rule in rules.items()},
+            "initialisers": {
+                name: self._try(f"{where}initialisers.{name}", self._rule, *rule)
+                for name, rule in chosen.initialisers.items()
+            },
             **{name: self._table(f"{where}{name}", part) for name, part in parts.items()},
             **self._optimisers(where, base.optimisers),
             "order": [*trainer.order] or None,
@@ -117,8 +141,8 @@ class Description:
     def _iterator(self, where: str, iterator: Any) -> Any:
         return None if isinstance(iterator, Shuffled) else self._table(where, iterator)
 
-    def _rule(self, rule: tuple[str, Any], resolve: Any) -> dict[str, Any]:
-        return {"match": rule[0], **_component_table(self.writer.table(resolve("initialiser", rule[1])))}
+    def _rule(self, match: str, initialiser: Any) -> dict[str, Any]:
+        return {"match": match, **_component_table(self.writer.table(initialiser))}
 
     def _optimisers(self, where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the table of the optimiser, or those of several by name."""
@@ -147,7 +171,7 @@ class Description:
     def _readable(self, table: Any, contract: Any) -> Any:
         """Return a table, having made sure that it is read as a component; what it names is imported already."""
         plugins = self.writer.catalogue.trusting(name.partition(".")[0] for name in [*sys.modules])
-        FileLoader(plugins).load(table, contract)
+        _Checker(plugins).load(table, contract)
         return table
 
     def _try(self, where: str, write: Any, *what: Any) -> Any:

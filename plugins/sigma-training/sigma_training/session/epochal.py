@@ -41,7 +41,7 @@ def foresee(setup: Setup, changes: Changes) -> None:
     for split in new.evaluator.edits:
         _check_weights(new, split, new.evaluator.data(split))
     for size in new.feed.sizes if new.model.optimisers else ():
-        new.programs.compile(size, new.shards)
+        new.programs.compile(size, new.operator.shards)
 
 
 def _check_weights(setup: Setup, split: str, data: Dataset) -> None:

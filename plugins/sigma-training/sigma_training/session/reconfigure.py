@@ -67,7 +67,7 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
     check_precision(setup.name, model.precision, parts.backend)
     programs = Programs(model, parts.backend)
     if model.optimisers:
-        programs.compile(setup.feed.batch_size, setup.shards)
+        programs.compile(setup.feed.batch_size, setup.operator.shards)
     return programs
 
 

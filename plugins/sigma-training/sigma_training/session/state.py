@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric
+from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric, Operator
 from sigma_step.live import Live
 from sigma_step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
 from sigma_step.model import OPTIMISERS, Model
 from sigma_step.rules import live_values
 from sigma_step.steps import Iteration, Programs, Steps
 from sigma_step.weights import apply_weights
-from sigma_training.components import Learned
+from sigma_training.components import Learned, Settings
 from sigma_training.data.dataset import FITTED
 from sigma_training.data.feed import Cursor, Feed
 from sigma_training.evaluator import Evaluator
@@ -48,7 +48,7 @@ class Setup:
     feed: Feed
     evaluator: Evaluator
     epochs: float | None = None  # in total
-    shards: int = 1  # into which the operator cuts every batch
+    settings: Settings  # in which names are resolved
     others: Mapping[str, Any] = field(factory=dict)  # all trainers of the environment, by name
     order: HookOrder = field(default=attrs.Factory(lambda it: HookOrder(it.parts.hooks), takes_self=True), init=False)
     # the live values as configured
@@ -58,6 +58,11 @@ class Setup:
     def model(self) -> Model:
         """Return the model."""
         return self.programs.model
+
+    @property
+    def operator(self) -> Operator:
+        """Return what drives training, and into how many shards it cuts every batch."""
+        return cast("Operator", self.settings.operator)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
