@@ -19,6 +19,7 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaDat
 from sigma_kernel.plugins.catalogue import catalogue, load as loaded
 from sigma_kernel.plugins.choice import make_choices
 from sigma_kernel.plugins.components import KINDS
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.specs import Component
@@ -27,7 +28,6 @@ from sigma_layers import Add, Concat, Dense, Dropout, Function, Input, Output, S
 from sigma_optimisers import Adam, MaxNorm, StepDecay
 from sigma_run import load
 from sigma_run.config import build, load_configuration, parse
-from sigma_run.config.tables import Writer
 from sigma_run.launcher.group import main
 from sigma_training.notation import parse as parsed
 
@@ -98,7 +98,7 @@ def example(record: Component) -> Any:
 
 
 def plainly(component: Any) -> Any:
-    return Writer(catalogue()).table(component)
+    return Dumper(catalogue()).table(component)
 
 
 @pytest.mark.parametrize("record", components(), ids=lambda one: f"{one.kind}-{one.name}")
@@ -140,8 +140,8 @@ def architectures() -> Mapping[str, Any]:
 def test_architectures_are_read_back_from_their_text(name: str) -> None:
     ends = architectures()[name]
     ends = ends if isinstance(ends, list) else [ends]
-    text = Writer(catalogue()).architecture(ends)
-    assert Writer(catalogue()).architecture(parsed(text, catalogue().load)) == text
+    text = Dumper(catalogue()).architecture(ends)
+    assert Dumper(catalogue()).architecture(parsed(text, catalogue().load)) == text
     assert "sigma-layers:" in text
     assert "<" not in text
 

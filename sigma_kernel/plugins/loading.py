@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
+from contextlib import suppress
 from inspect import Parameter
 from pathlib import Path
 from types import NoneType
@@ -15,10 +16,11 @@ from attrs import define, field
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaError, SigmaPluginError, suggest_name
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaPluginError, suggest_name
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.plugins.choice import Choice, make_choices, to_plain
+from sigma_kernel.plugins.choice import Choice, make_choices
 from sigma_kernel.plugins.components import component_names, contract, divide_dataset, kind_of
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.kinds import check_contract, fulfils
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import is_table, signature
@@ -280,8 +282,12 @@ class FileLoader(Loader):
         return choice
 
     def write_default(self, setting: Setting) -> dict[str, Any]:
-        """Return the default of a setting if a file can express it."""
-        return {setting.name: setting.default} if _is_writable(setting.default) else {}
+        """Return the default of a setting if a file can express it; a component is left to its owner."""
+        default = setting.default
+        with suppress(SigmaConfigError):
+            if kind_of(type(default)) is None and Dumper().dump(default) is not None:
+                return {setting.name: default}
+        return {}
 
     def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
         """Return components in a list, unless their kind needs names."""
@@ -325,13 +331,6 @@ def _relocate(
     if len(path) == 1 or (isinstance(given, dict) and path[1] not in rest):
         return path, error
     return path[:1] if path[1:] == ("type",) else path[1:], error
-
-
-def _is_writable(default: Any) -> bool:
-    try:
-        return default is not None and to_plain(default) is not None
-    except TypeError:  # an object that TOML cannot express: left to the component's own default
-        return False
 
 
 def _name(name: Any, kind: str) -> str:

@@ -137,8 +137,9 @@ class Settings:
     @property
     def optimisers_by_head(self) -> dict[str, Any]:
         """Return the optimisers by the heads of their addresses: ``optimiser``, or ``optimisers.<name>`` of several."""
-        one = {} if self.optimiser is None else {"optimiser": self.optimiser}
-        return one or {f"optimisers.{name}": chosen for name, chosen in self.optimisers.items()}
+        if self.optimiser is not None:
+            return {"optimiser": self.optimiser}
+        return {f"optimisers.{name}": chosen for name, chosen in self.optimisers.items()}
 
 
 # those that users set
@@ -146,7 +147,7 @@ SETTINGS = [f.name for f in fields(Settings) if f.metadata != OWNED]
 
 
 def resolve_settings(given: Settings) -> Settings:
-    """Resolve names and tables to objects, except for the network, the backend and the hooks."""
+    """Resolve names and tables to objects, except for the network, the backend, the operator and the hooks."""
     resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
     values = {a.name: getattr(given, a.name) for a in fields(Settings)}
     values["data"] = data(resolve, where + "data", given.data)
@@ -154,7 +155,6 @@ def resolve_settings(given: Settings) -> Settings:
     values["preprocessors"] = resolve_components(resolve, where + "preprocessors", Preprocessor, steps)
     values["initialisers"] = initialisers(resolve, where + "initialisers", given.initialisers)
     values["iterator"] = resolve(Iterator, given.iterator, where + "iterator")
-    values["operator"] = resolve(contracts.Operator, given.operator, where + "operator")
     check_one_or_several(where + "optimisers", given)
     by_head = {head: optimisation(resolve, where + head, chosen) for head, chosen in given.optimisers_by_head.items()}
     values["optimiser"] = by_head.pop("optimiser", None)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import cached_property, partial, wraps
 from math import inf, prod
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numpy as np
 from attrs import define, evolve, field, fields
@@ -105,6 +105,11 @@ class Stages:
         backend: Backend = resolve(Backend, self.settings.backend, f"{name}.backend")
         choices.check_precision(name, self.settings.precision, backend)
         return backend
+
+    @stage()
+    def operator(self) -> Operator:
+        """Return the operator."""
+        return self.settings.resolve(Operator, self.settings.operator, f"{self.settings.name}.operator")  # type: ignore[no-any-return]
 
     @stage(*ARCHITECTURE)
     def network(self) -> Network:
@@ -258,7 +263,7 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     chosen = stages.resolved_settings
     parts = Parts(stages.hooks, chosen.optimisers_by_head, stages.backend, chosen.iterator)
     preparation, _ = stages.rows
-    check_shards(chosen)
+    check_shards(stages)
     model = assign_optimisers(name, stages.model, parts.optimisers, chosen.order)
     model = evolve(model, units=preparation.units(parts.backend))
     splits = choices.encode_splits(stages.encoded_splits, model.network, chosen, model.shapes.outputs)
@@ -277,7 +282,7 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
         programs=programs,
         feed=feed,
         epochs=stages.epochs,
-        settings=evolve(chosen, network=stages.network, backend=parts.backend),
+        settings=evolve(chosen, network=stages.network, backend=parts.backend, operator=stages.operator),
         others=settings.others,
         evaluator=Evaluator(
             programs, splits, feed.batch_size, preparation, ready, {**settings.learned.about, **learned}, labels
@@ -355,11 +360,11 @@ def check_read(network: Network, wanted: Collection[str], there: Collection[str]
             )
 
 
-def check_shards(settings: Settings, mistakes: Mistakes = FIRST) -> None:
-    """Raise SigmaConfigError for optimisers in an order if the operator, an object, cuts batches into shards."""
-    with mistakes.locate("order"):
-        if settings.order and cast("Operator", settings.operator).shards > 1:
-            raise SigmaConfigError(f"{settings.name}.order: {UNCUT}")
+def check_shards(stages: Stages) -> None:
+    """Raise SigmaConfigError for optimisers in an order if the operator cuts batches into shards."""
+    with stages.mistakes.locate("order"):
+        if stages.settings.order and stages.operator.shards > 1:
+            raise SigmaConfigError(f"{stages.settings.name}.order: {UNCUT}")
 
 
 def check_memory(model: Model) -> None:

@@ -12,10 +12,11 @@ import attrs
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.architecture import Architecture, component_name
 from sigma_kernel.plugins.catalogue import catalogue, load
-from sigma_kernel.plugins.choice import to_plain
 from sigma_kernel.plugins.components import kind_of
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.kinds import check_contract
 from sigma_kernel.plugins.loading import words
 from sigma_kernel.settings import OWNED, describe_limits, read_docs, requirements
@@ -106,6 +107,6 @@ def _default(default: Any) -> Any:
     if kind_of(type(default)) is not None:
         return component_name(default)
     try:
-        return None if default is REQUIRED else to_plain(default)
-    except TypeError:
+        return None if default is REQUIRED else Dumper(place=str).dump(default)
+    except SigmaConfigError:
         return None

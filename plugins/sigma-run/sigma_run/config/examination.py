@@ -51,7 +51,7 @@ def _optimisers(stages: Stages) -> None:
     chosen, name = stages.resolved_settings, stages.settings.name
     if optimisers := chosen.optimisers_by_head:
         check_order(name, optimisers, chosen.order, stages.mistakes)
-        check_shards(chosen, stages.mistakes)
+        check_shards(stages)
         check_optimisers(name, stages.model, optimisers, stages.mistakes)
 
 

@@ -24,13 +24,13 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.plugins.catalogue import load
 from sigma_kernel.plugins.components import KINDS
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Faults, Wrong, format_path
 from sigma_kernel.settings.records import construct, explain
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
-from sigma_run.config.tables import Writer
 from sigma_run.config.writing import UNWRITTEN, toml
 from sigma_store.files import digest, put_bytes
 from sigma_training.data.iterators import Shuffled
@@ -45,7 +45,7 @@ def record_configuration(environment: Environment, run: Path) -> str:
     What cannot be written or saved is a SigmaWarning, at the line of the caller's code.
     """
     place = partial(write_path, run=run, project=Path.cwd())
-    description = Description(Writer(environment.catalogue, place), run / "data", environment.most_data)
+    description = Description(Dumper(environment.catalogue, place), run / "data", environment.most_data)
     about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
     trainers = {name: expect_trainer(trainer) for name, trainer in environment.trainers.items()}
     text = description.text({**about, "folder": place(run.parent)}, trainers, environment.monitors)
@@ -79,7 +79,7 @@ def _hold_nothing(criterion: Criterion, *given: Any, **settings: Any) -> None:
 class Description:
     """The tables of a configuration, and what could not be written in them, with the reason, by its place."""
 
-    writer: Writer
+    dumper: Dumper
     folder: Path | None = None  # where rows that were given as arrays are saved
     limit: int = 0  # bytes of these for each trainer
     unwritten: dict[str, str] = field(factory=dict)
@@ -114,7 +114,7 @@ class Description:
         return {
             "data": {
                 "dataset": self._try(f"{where}data", self._data, trainer, chosen.data),
-                "validation_split": self._try(f"{where}validation_split", self.writer.value, trainer.validation_split),
+                "validation_split": self._try(f"{where}validation_split", self.dumper.dump, trainer.validation_split),
                 "batch_size": setup.feed.batch_size,
                 "last_batch": trainer.last_batch,
                 "iterator": self._iterator(f"{where}iterator", base.iterator),
@@ -136,13 +136,13 @@ class Description:
     def _architecture(self, network: Any) -> str:
         if not hasattr(network, "ends"):
             raise SigmaConfigError("a function of parameters is not an architecture.")
-        return self.writer.architecture(network.ends)
+        return self.dumper.architecture(network.ends)
 
     def _iterator(self, where: str, iterator: Any) -> Any:
         return None if isinstance(iterator, Shuffled) else self._table(where, iterator)
 
     def _rule(self, match: str, initialiser: Any) -> dict[str, Any]:
-        return {"match": match, **_component_table(self.writer.table(initialiser))}
+        return {"match": match, **_component_table(self.dumper.table(initialiser))}
 
     def _optimisers(self, where: str, parts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the table of the optimiser, or those of several by name."""
@@ -152,8 +152,8 @@ class Description:
         return {"optimisers": {name.partition(".")[2]: table for name, table in several.items()}}
 
     def _optimisation(self, part: Any) -> dict[str, Any]:
-        rest = self.writer.value({"match": part.match, "minimises": part.minimises})
-        return {**rest, **_component_table(self.writer.table(part.type))}
+        rest = self.dumper.dump({"match": part.match, "minimises": part.minimises})
+        return {**rest, **_component_table(self.dumper.table(part.type))}
 
     def _tables_by_name(self, where: str, parts: Mapping[str, Any], check: Any = NAME) -> dict[str, Any]:
         """Return a table of tables by name."""
@@ -166,11 +166,11 @@ class Description:
 
     def _table(self, where: str, component: Any) -> Any:
         contract = next((cls for cls in KINDS if isinstance(component, cls)), None)
-        return self._try(where, lambda: self._readable(self.writer.table(component), contract))
+        return self._try(where, lambda: self._readable(self.dumper.table(component), contract))
 
     def _readable(self, table: Any, contract: Any) -> Any:
         """Return a table, having made sure that it is read as a component; what it names is imported already."""
-        plugins = self.writer.catalogue.trusting(name.partition(".")[0] for name in [*sys.modules])
+        plugins = self.dumper.catalogue.trusting(name.partition(".")[0] for name in [*sys.modules])
         _Checker(plugins).load(table, contract)
         return table
 
@@ -186,16 +186,16 @@ class Description:
 
     def _monitors(self, monitors: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables of monitors that plugins offer: results do not depend on others, which one had to trust."""
-        return {name: self.writer.table(m) for name, m in monitors.items() if self.writer.is_component(type(m))}
+        return {name: self.dumper.table(m) for name, m in monitors.items() if self.dumper.find_record(type(m))}
 
     # -- data ----------------------------------------------------------------------------------------------------------
     def _data(self, trainer: NetworkTrainer, chosen: Any) -> Any:
         """Return the table of a data set; the rows of any other data are saved in a file, and this is its table."""
-        if isinstance(chosen, Dataset) or self.writer.is_component(type(chosen)):
+        if isinstance(chosen, Dataset) or self.dumper.find_record(type(chosen)):
             with suppress(SigmaConfigError, Wrong):  # what has no table, its rows are saved
-                return self._readable(self.writer.table(chosen), Dataset)
+                return self._readable(self.dumper.table(chosen), Dataset)
         splits = trainer.session.setup.factory.splits
-        rows = self.writer.catalogue.resolve("dataset", ROWS)
+        rows = self.dumper.catalogue.resolve("dataset", ROWS)
         table = {
             "type": rows.full_name,
             "splits": [*splits],

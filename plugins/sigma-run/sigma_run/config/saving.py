@@ -11,10 +11,10 @@ from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import json_document
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_run.config.recording import Description
-from sigma_run.config.stored import PLUGINS
+from sigma_run.config.stored import CONFIGURATION, PLUGINS
 from sigma_run.config.stores import CONFIGURATION
-from sigma_run.config.tables import Writer
 from sigma_store.run_folder import replace_network
 from sigma_training.trainer import NetworkTrainer
 
@@ -29,7 +29,7 @@ def save_network(environment: Environment, trainer: NetworkTrainer, path: Path |
 
 
 def _fill(network: StoredRun, environment: Environment, trainer: NetworkTrainer) -> None:
-    session, description = trainer.session, Description(Writer(environment.catalogue))
+    session, description = trainer.session, Description(Dumper(environment.catalogue))
     run = {"name": environment.name, "seed": trainer.seed, "precision": trainer.precision}
     text = description.text(run, {trainer.name: trainer}, {})
     if description.unwritten:

@@ -27,6 +27,7 @@ from sigma_kernel.contracts import (
 from sigma_kernel.network import notation
 from sigma_kernel.network.architecture import Architecture
 from sigma_kernel.plugins.choice import Choice
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.settings.mistakes import Faults
 from sigma_run.config.document import Document
 
@@ -149,17 +150,20 @@ class TrainerTable(Training):
     hooks: Mapping[str, Choice[Hook]] = tables()
 
 
-@define(kw_only=True)
+@define(kw_only=True, eq=False)
 class _Common:
     """Keys of every configuration file."""
 
     format: Literal[1]
     run: Run
     monitors: Mapping[str, Choice[Monitor]] = tables()
-    document: Document = field(init=False, eq=False, repr=False)
+    document: Document = field(init=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and Dumper().dump(self) == Dumper().dump(other)
 
 
-@define(kw_only=True)
+@define(kw_only=True, eq=False)
 class Single(_Common):
     """A file with one trainer, whose tables are at the top level."""
 
@@ -179,7 +183,7 @@ class Single(_Common):
         return {"trainer": TrainerTable(**parts)}
 
 
-@define(kw_only=True)
+@define(kw_only=True, eq=False)
 class Several(_Common):
     """A file with several trainers, each with its own tables."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tomlkit
 
-from sigma_kernel.plugins.choice import to_plain
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_run.config.location import places_in
 from sigma_run.config.schema import Configuration
 
@@ -20,7 +20,7 @@ def resolved_toml(configuration: Configuration, folder: Path | None = None) -> s
 
     For a run below a ``folder``, paths in its project are relative, so that the project can be moved.
     """
-    return toml(to_plain(configuration, places_in(configuration, folder)))
+    return toml(Dumper(place=places_in(configuration, folder)).dump(configuration))
 
 
 def toml(values: Any) -> str:
