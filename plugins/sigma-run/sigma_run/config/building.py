@@ -20,7 +20,6 @@ from sigma_run.config.examination import check_cost, examine
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration, Data, Run
 from sigma_run.config.writing import resolved_toml
-from sigma_training import notation
 from sigma_training.trainer import expect_trainer
 
 Mistakes = list[tuple[Place, Exception]]

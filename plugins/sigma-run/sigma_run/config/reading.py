@@ -10,7 +10,6 @@ from typing import Any
 from attrs import asdict
 
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_kernel.network import notation
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.loading import FileLoader

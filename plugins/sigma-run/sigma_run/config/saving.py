@@ -13,7 +13,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.dumping import Dumper
 from sigma_run.config.recording import Description
-from sigma_run.config.stored import CONFIGURATION, PLUGINS
+from sigma_run.config.stored import PLUGINS
 from sigma_run.config.stores import CONFIGURATION
 from sigma_store.run_folder import replace_network
 from sigma_training.trainer import NetworkTrainer

@@ -24,12 +24,12 @@ from sigma_kernel.contracts import (
     Optimiser,
     Preprocessor,
 )
-from sigma_kernel.network import notation
 from sigma_kernel.network.architecture import Architecture
 from sigma_kernel.plugins.choice import Choice
 from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.settings.mistakes import Faults
 from sigma_run.config.document import Document
+from sigma_training import notation
 
 
 class ArchitectureText(str):
