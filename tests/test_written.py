@@ -158,10 +158,10 @@ REQUIRED_OF_LAYERS: dict[str, tuple[Any, ...]] = {
 def test_every_layer_is_read_back_from_its_text(record: Component) -> None:
     factory: Any = loaded(record)
     needed = [name for name, one in signature(factory).parameters.items() if one.default is one.empty]
-    text = Writer(catalogue()).architecture([factory(*(x for name in needed for x in REQUIRED_OF_LAYERS[name]))])
+    text = Dumper(catalogue()).architecture([factory(*(x for name in needed for x in REQUIRED_OF_LAYERS[name]))])
     (layer,) = parsed(text, catalogue().load)
     assert type(layer) is factory
-    assert Writer(catalogue()).architecture([layer]) == text
+    assert Dumper(catalogue()).architecture([layer]) == text
 
 
 def test_tables_nest_in_live_commands_as_in_a_file_and_replay(tmp_path: Path) -> None:
