@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sigma_hooks import FunctionHook
-from sigma_kernel import Environment, functions as f
+from sigma_kernel import Environment, every, functions as f
 from sigma_kernel.contracts import Optimisation
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaWarning
 from sigma_kernel.plugins.catalogue import catalogue
@@ -30,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 from attrs import define, field
+from attrs.validators import instance_of
 
 from sigma_kernel import TimeStep, every, functions as f
 from sigma_kernel.contracts import CostLayer, Dataset, Hook, Initialiser, Layer
@@ -56,6 +57,7 @@ class Absolute(CostLayer):
 class Counts(Hook):
     every: TimeStep = every(1, "epoch")
     start: int = 0
+    until: object = field(default=None, validator=instance_of((TimeStep, type(None))))
 
     def fire(self, context):
         context.memory["count"] = context.memory.get("count", self.start) + 1
@@ -408,6 +410,15 @@ def test_what_cannot_be_written_is_named_when_the_run_begins_and_when_it_is_open
     with pytest.raises(SigmaConfigError, match=r"some settings of this run could not be written: .*<lambda>") as found:
         load(folder)
     assert "Environment.resume(RUN)" in str(found.value)
+
+
+def test_a_setting_that_its_validator_would_refuse_as_it_is_written_is_named(own: Any, tmp_path: Path) -> None:
+    network = Input(1) + Output(1) + SquaredDifference()
+    with Environment("unwritten", folder=tmp_path) as environment:
+        hooks = {"mine": own.Counts(until=every(2, "epoch"))}  # text in a file, as its type does not say what it is
+        environment.create_trainer(network=network, data=own.LINE, optimiser="adam", epochs=1, hooks=hooks)
+        with pytest.warns(SigmaWarning, match=r"trainer.hooks.mine: until: .* \(got 'every 2 epochs'"):
+            environment.run()
 
 
 PLAIN = """

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import threading
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from sigma_backend_numpy import NumpyBackend
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.views import EnvironmentView
 from sigma_layers import Dense
 from sigma_monitor_control.protocol import Conversation
-from sigma_operator_local import LocalOperator
 from sigma_optimisers import Adam
 from sigma_run import config
 from sigma_run.config.writing import toml
@@ -110,33 +107,3 @@ def test_all_mistakes_of_a_table_in_python_are_told_at_once() -> None:
     assert sorted(line.partition(": ")[0] for line in told.split("\n")) == [
         "trainer.optimiser", "trainer.optimiser.beta1", "trainer.optimiser.learning_rate",
     ]  # fmt: skip
-
-
-# -- once --------------------------------------------------------------------------------------------------------------
-@pytest.fixture
-def constructed(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Return how often the backend and the operator are constructed."""
-    counts = Counter[str]()
-    for cls in (NumpyBackend, LocalOperator):
-        init: Any = cls.__init__
-
-        def counted(self: Any, *given: Any, init: Any = init, **settings: Any) -> None:
-            counts[type(self).__name__] += 1
-            init(self, *given, **settings)
-
-        monkeypatch.setattr(cls, "__init__", counted)
-    return counts
-
-
-def test_the_backend_and_the_operator_of_a_file_are_constructed_once(constructed: Counter[str]) -> None:
-    tables: dict[str, Any] = {
-        "format": 1, "run": {"backend": "numpy", "operator": {"type": "local", "shards": 2}},
-        "data": {"dataset": "iris"},
-        "network": {"architecture": NETWORK}, "trainer": {"optimiser": "adam", "epochs": 1},
-    }  # fmt: skip
-    configuration = config.load(toml(tables))
-    with config.build(configuration) as sigma:
-        config.prepare(configuration, sigma, begins=True)
-        assert sigma.trainer("trainer").session.backend_name == "numpy"
-        sigma.run()
-    assert constructed == {"NumpyBackend": 1, "LocalOperator": 1}

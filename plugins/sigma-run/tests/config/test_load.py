@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,12 @@ from sigma_kernel import TimeStep, every
 from sigma_kernel.contracts import Hook, Schedule
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins.components import KINDS
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.rooms import install
 from sigma_kernel.settings import ge, phrase
-from sigma_kernel.settings.mistakes import Wrong, format_path
+from sigma_kernel.settings.mistakes import Fragment, Wrong, format_path
 from sigma_run import config
 
 TEXT = '''format = 1
@@ -476,3 +477,35 @@ def test_a_setting_is_loaded_as_what_its_converter_accepts(shelf):
         ("split",): "must be a number or a table with a name for each (got 'half')",
         ("plain",): "must be a table with a name for each (got 0.5)",
     }
+
+
+def test_a_default_that_is_a_component_is_left_to_its_owner(shelf):
+    halve = shelf.load("schedule", "halve")
+    owner = make_class("Owner", {
+        "rule": field(default=halve(every(3, "epoch")), type=Schedule),
+        "size": field(default=2, type=int), "rows": field(factory=lambda: (1, 2), type=Sequence[int]),
+    })  # fmt: skip
+    assert FileLoader(shelf).fill(owner, {}) == {"size": 2, "rows": (1, 2)}
+    table = {"type": "halve", "interval": "every 2 epochs"}
+    assert Dumper(shelf).dump(FileLoader(shelf).fill(owner, {"rule": table})["rule"]) == {**table, "type": "acme:halve"}
+
+
+def test_a_table_with_mistakes_raises_them_with_the_parts_that_could_be_read(shelf):
+    @define
+    class Inner:
+        size: int
+        share: float = field(validator=ge(0))
+
+    tables = {name: field(type=Inner) for name in ("good", "bad", "low")}
+    others = {"rows": field(type=Sequence[int]), "name": field(default="x", type=str)}
+    inner = {"size": 1, "share": 0.5}
+    table = {"good": inner, "bad": {**inner, "size": "1"}, "low": {**inner, "share": -1.0}, "rows": [1, "2", 3]}
+    with pytest.raises(Wrong) as error:
+        FileLoader(shelf).load(table, make_class("Outer", {**tables, **others}))
+    assert {path for path, _ in error.value.found} == {("bad", "size"), ("low", "share"), ("rows", 1)}
+    assert error.value.parts == {
+        "good": Inner(1, 0.5), "bad": {"size": {}, "share": 0.5}, "low": {"size": 1, "share": -1.0},
+        "rows": {0: 1, 1: {}, 2: 3}, "name": "x",
+    }  # fmt: skip
+    parts = error.value.parts
+    assert [type(part) for part in (parts["bad"], parts["bad"]["size"], parts["rows"])] == [Fragment] * 3
