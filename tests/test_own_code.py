@@ -27,6 +27,7 @@ from sigma_run.launcher.group import main
 
 CODE = """
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from attrs import define, field
@@ -57,7 +58,7 @@ class Absolute(CostLayer):
 class Counts(Hook):
     every: TimeStep = every(1, "epoch")
     start: int = 0
-    until: object = field(default=None, validator=instance_of((TimeStep, type(None))))
+    until: Any = field(default=None, validator=instance_of((TimeStep, type(None))))
 
     def fire(self, context):
         context.memory["count"] = context.memory.get("count", self.start) + 1
@@ -417,7 +418,7 @@ def test_a_setting_that_its_validator_would_refuse_as_it_is_written_is_named(own
     with Environment("unwritten", folder=tmp_path) as environment:
         hooks = {"mine": own.Counts(until=every(2, "epoch"))}  # text in a file, as its type does not say what it is
         environment.create_trainer(network=network, data=own.LINE, optimiser="adam", epochs=1, hooks=hooks)
-        with pytest.warns(SigmaWarning, match=r"trainer.hooks.mine: until: .* \(got 'every 2 epochs'"):
+        with pytest.warns(SigmaWarning, match="trainer.hooks.mine: until: must be <class"):
             environment.run()
 
 
