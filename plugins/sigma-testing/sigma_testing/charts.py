@@ -42,7 +42,7 @@ class ChartSuite(Suite):
 
     @pytest.mark.parametrize("over", AXES)
     def test_it_draws_several_runs_over_any_axis(self, over: str) -> None:
-        """Draw values that are not finite, branches that were left, and what one run alone has measured."""
+        """Draw values that are not finite, abandoned branches, and values of only one run."""
         assert self.make().draw("two", RUNS, over) is not None, "draw() returns the drawing (got None)."
 
     def test_it_draws_what_measured_nothing(self) -> None:

@@ -98,7 +98,7 @@ class CommandSuite(Suite):
         assert again == command, f"the journal holds {again!r}"
 
     def test_planning_changes_nothing(self) -> None:
-        """Return another run from plan(), and leave the one that is given as it is."""
+        """Return another run from plan(), and leave its argument unchanged."""
         with self.begin_training() as environment:
             session = environment.trainer("trainer").session
             if self.make().concerns:

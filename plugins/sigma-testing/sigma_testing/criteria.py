@@ -39,7 +39,7 @@ class CriterionSuite(Suite):
 
     @abstractmethod
     def expected(self) -> Sequence[bool | None]:
-        """Return what it should answer at each row: whether it holds, or None if that is unknown."""
+        """Return the expected answers for each row: whether it holds, or None if unknown."""
 
     def answers(self, rows: Sequence[Mapping[str, Any]], anew: bool = False) -> list[bool | None]:
         """Return its answers; if ``anew``, each is that of a new criterion, with the memory read back from JSON."""

@@ -132,7 +132,7 @@ class DatasetSuite(Suite):
             assert not refilled, f"{refilled}: reading another block changes block {number}. Return new arrays."
 
     def test_a_block_that_a_reader_overwrites_is_read_again_as_it_was(self) -> None:
-        """Keep what blocks are made of apart from them."""
+        """Keep the source of blocks separate from them."""
         dataset = self.make()
         for number in range(dataset.blocks):
             before = self._blocks(dataset, [number])
@@ -252,7 +252,7 @@ class PreprocessorSuite(Suite):
         assert np.array_equal(first, second)
 
     def test_a_preprocessor_treats_each_row_separately(self) -> None:
-        """Take statistics from what was fitted, not from the rows to apply to."""
+        """Take statistics from the fitted rows, not from the rows to transform."""
         preprocessor, values = self.make(), self.values()
         fitted = preprocessor.fit([values])
         whole, part = preprocessor.apply(values, fitted), preprocessor.apply(values[1:3], fitted)

@@ -70,12 +70,12 @@ class ExporterSuite(Suite):
             return {path.name: path.read_bytes() for path in folder.iterdir()}
 
     def test_it_writes_the_file_it_is_asked_for(self) -> None:
-        """Write the path as it is given, with its extension."""
+        """Write exactly the given path, with its extension."""
         files = self.export_files()
         assert files.get(FILE), f"wrote {', '.join(files) or 'nothing'} instead of {FILE}"
 
     def test_it_writes_the_same_bytes_every_time(self) -> None:
-        """Leave out times, and sort what has no order."""
+        """Leave out times, and sort unordered collections."""
         assert self.export_files() == self.export_files(), "two exports of one network differ"
 
     def test_the_parameters_are_in_the_file(self) -> None:
@@ -102,7 +102,7 @@ class ExporterSuite(Suite):
             np.testing.assert_array_equal(arrays[name], values, err_msg=name)
 
     def test_it_leaves_the_arrays_as_they_are(self) -> None:
-        """Copy what is to be changed."""
+        """Copy arrays before changing them."""
         network = self.network()
         before = {name: values.copy() for name, values in network.arrays.items()}
         self.export_files(network)
@@ -111,7 +111,7 @@ class ExporterSuite(Suite):
 
 
 def _variations(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield other values of an array, and what is other: single entries by a thousandth, and their order."""
+    """Yield changed copies of an array with descriptions: single entries by a thousandth, and their order."""
     for place in np.unique(np.linspace(0, values.size - 1, TRIED).astype(int)):
         other = values.copy()
         other.flat[place] += np.abs(other.flat[place]) / 1000 or 1e-3

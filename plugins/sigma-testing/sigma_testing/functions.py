@@ -128,7 +128,7 @@ class OpSuite(Suite):
         """Return operands and attributes, at which the op can be differentiated twice."""
 
     def expected(self, *operands: np.ndarray, **attrs: object) -> np.ndarray | None:
-        """Return the result, computed without Sigma; None if the expansion says it all."""
+        """Return the result, computed without Sigma; None if the expansion is the definition."""
         return None
 
     def backends(self) -> Sequence[Backend]:
@@ -151,7 +151,7 @@ class OpSuite(Suite):
         assert op.expansion is not None or op.name in MEANINGS, f"{op.name}: has neither meaning nor expansion"
 
     def test_results_have_the_shape_and_dtype_that_its_rules_say(self) -> None:
-        """Correct its shape rule, its dtype rule, or what it computes."""
+        """Correct its shape rule, its dtype rule, or its value."""
         for sample in self.samples():
             assert sample.op == self.make().name
             for precision in ("float32", "float64"):

@@ -1,4 +1,4 @@
-"""Compare gradients with finite differences: near zero, for large inputs, and beside kinks."""
+"""Compare gradients with finite differences: near zero, for large inputs, and near kinks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Slopes:
                 )
 
     def check_kinks(self, values: Arrays) -> None:
-        """Check that each slope lies between those on both sides, which differ at a kink."""
+        """Check that each slope is between those on both sides, which differ at a kink."""
         middle, *gradients, _ = self.run(values)
         for place, slopes in zip(self.places, gradients, strict=True):
             for at in [*np.ndindex(slopes.shape)][:COORDINATES]:

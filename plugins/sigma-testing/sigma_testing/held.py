@@ -1,4 +1,4 @@
-"""What a component holds: its fields, slots and other attributes, and which of them have changed."""
+"""The attributes of a component: fields, slots and others, and the changed ones."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ class Watched:
 
 @define(eq=False)
 class Seen:
-    """What a hook did in a run, what it kept on itself, its memory, and the arrays at the end."""
+    """The record of a hook in a run: its actions, changed attributes and memory, and the arrays at the end."""
 
     published: list[tuple[str, Any]] = field(factory=list)
     commands: list[str] = field(factory=list)
@@ -189,7 +189,7 @@ class HookSuite(Suite):
         return dict.fromkeys(self.make().reads, 0.5)
 
     def run(self, hook: Hook | None, late: bool = False) -> Seen:
-        """Train with a hook, and with one that publishes what it reads; that begins ``late``, in the second epoch."""
+        """Train with a hook, and with one that publishes its reads, ``late``: from the second epoch."""
         seen, given = Seen(), self.values()
         own = {a: given.get(a, 0.5) for a in (reads(hook) if hook else ()) if literal(a)}
         own = {a: value for a, value in own.items() if a not in TIMES and not a.startswith(NATIVE)}
@@ -250,7 +250,7 @@ class HookSuite(Suite):
 
     # -- in a session --------------------------------------------------------------------------------------------------
     def test_it_runs_in_a_session_and_does_only_what_it_declared(self) -> None:
-        """Declare what it reads, writes and evaluates."""
+        """Declare its reads, writes and evaluations."""
         memory = self.run(self.make()).memory
         assert json.loads(json.dumps(pack(memory))) == pack(memory)
 

@@ -100,7 +100,7 @@ class RecipeSuite(Suite):
 
 
 class Called(NamedTuple):
-    """What a command did: its exit code, and what it wrote."""
+    """The result of a command: its exit code and its output."""
 
     code: int
     out: str

@@ -1,7 +1,7 @@
 """A store that keeps runs in memory: the smallest that passes :class:`StoreSuite`, for tests and as an example.
 
-Its runs live as long as the process. What is written is encoded as in files, so that what is read back shares no memory
-with what was written.
+Its runs live as long as the process. Values are encoded as in files, so that those read back share no memory with those
+written.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class MemoryCheckpoints(Checkpoints):
 
 @define(eq=False)
 class Contents:
-    """What is kept of a run."""
+    """The stored data of a run."""
 
     path: Path
     files: dict[str, bytes] = field(factory=dict)
@@ -256,7 +256,7 @@ class MemoryStore(Store):
         return (path for path in [*RUNS] if wanted & {path, path.parent})
 
     def is_locked(self, run: Path) -> bool:
-        """Return whether somebody writes to a run."""
+        """Return whether a run is locked."""
         return run.absolute() in RUNS and RUNS[run.absolute()].writer is not None
 
 

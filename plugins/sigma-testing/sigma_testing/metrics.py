@@ -37,13 +37,13 @@ from sigma_step.totals import add_exactly, is_additive, record_totals
 from sigma_testing.suite import Suite, alike
 
 Rows = tuple[np.ndarray, np.ndarray]
-Recorder = Callable[..., Callable[..., Sequence[Any]]]  # specs of predictions and targets -> what a step records
+Recorder = Callable[..., Callable[..., Sequence[Any]]]  # specs of predictions and targets -> the records of a step
 BATCHINGS = 50
 RECORD = METRICS + "metric"
 
 
 def _recorder(metric: Metric, *specs: Spec) -> Callable[..., Sequence[Any]]:
-    """Return a function that computes in NumPy what a step records of a batch."""
+    """Return a function that computes a step's records of a batch in NumPy."""
 
     def record(*rows: Node) -> Node:
         return record_totals(metric, metric.totals(*rows), specs[0].shape[0])

@@ -94,7 +94,7 @@ class SmallObjective:
         return f.cast(self.slots[address, COUNT] + 1, self.iteration.dtype)
 
     def parts(self) -> list[tuple[Node, Mapping[str, Node]]]:
-        """Return the gradients with what a batch weighs: all weigh the same."""
+        """Return the gradients with the weights of batches: all equal."""
         return [(constant(1.0, self.iteration.dtype), self.gradients())]
 
     def setting(self, address: str, name: str) -> Node:
@@ -264,7 +264,7 @@ class OptimiserSuite(Suite):
         assert not np.array_equal(trial.values["0-dense.weights"], START["0-dense.weights"])
 
     def test_a_released_parameter_is_trained_and_the_loss_falls_on(self) -> None:
-        """Allow for parameters whose slots are new, beside others that were updated before."""
+        """Allow parameters with new slots together with others that were updated before."""
         trial = Trial(self.make(), frozen=frozenset({"0-dense.biases"}))
         trial.run(5)
         trial.release()
@@ -283,7 +283,7 @@ class OptimiserSuite(Suite):
             assert [(x.shape, x.dtype) for x in before] == [(x.shape, x.dtype) for x in after]
 
     def test_a_zero_gradient_keeps_all_values_finite(self) -> None:
-        """Add an epsilon to what the gradient is divided by."""
+        """Add an epsilon to the gradient's divisor."""
         trial = Trial(self.make(), lambda parameters: f.sum(parameters["0-dense.biases"]) * 0.0)
         trial.run(3)
         assert all(np.isfinite(value).all() for value in (*trial.values.values(), *trial.slots.values()))

@@ -65,7 +65,7 @@ class ReaderSuite(Suite):
         """Return the bytes of a valid file with at least two records."""
 
     def read(self, data: bytes) -> dict[str, np.ndarray]:
-        """Return what a new reader reads from bytes."""
+        """Return the rows that a new reader reads from bytes."""
         return self.make().read(Memory(data, self.name))
 
     def use(self) -> None:
@@ -140,7 +140,7 @@ class ExtractorSuite(Suite):
         assert all(isinstance(values, np.ndarray) and values.dtype.kind != "O" for values in sections.values())
 
     def test_records_are_unchanged(self) -> None:
-        """Copy what is to be changed."""
+        """Copy arrays before changing them."""
         records = {name: values.copy() for name, values in self.records().items()}
         self.make().extract(records)
         for name, values in self.records().items():

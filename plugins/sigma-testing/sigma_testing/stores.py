@@ -61,7 +61,7 @@ class StoreSuite(Suite):
         return self.make().open(Path(run.place), warnings.warn, self._fill)
 
     def test_new_runs_are_listed_in_order_and_never_replace_one_another(self, tmp_path: Path) -> None:
-        """Give each run a place of its own."""
+        """Give each run its own place."""
         places = [Path(self.create(tmp_path).place) for _ in range(3)]
         assert len({*places}) == 3, "runs of the same name share a place."
         assert [*self.make().runs([tmp_path])] == places, "runs() yields all runs, oldest first."
@@ -218,7 +218,7 @@ class StoreSuite(Suite):
             self.make().open(tmp_path / "none", warnings.warn, self._fill)
 
     def test_named_bytes_are_whole(self, tmp_path: Path) -> None:
-        """Replace what has the name; there is nothing of another name."""
+        """Replace bytes of the same name; other names do not exist."""
         run = self.create(tmp_path)
         for text in ("first", "second, which is longer"):
             run.write("summary.json", text)

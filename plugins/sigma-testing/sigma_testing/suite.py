@@ -1,4 +1,4 @@
-"""The base of the conformance suites: what a failure says, and in which test a component fails that cannot run."""
+"""The base of the conformance suites: messages of failures, and the one test that fails if a component cannot run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _unusable(suite: Suite, needs: Callable[[], Any]) -> str:
 
 
 def _sentence(suite: Suite, test: Callable[..., None], error: BaseException) -> str:
-    """Return which component failed, what was expected, what came, and what the test does."""
+    """Return the message of a failure: the component, the expectation, the result, and the test's purpose."""
     try:
         component = suite.make()
         name = component_name(component)
@@ -63,7 +63,7 @@ def _sentence(suite: Suite, test: Callable[..., None], error: BaseException) -> 
 
 
 def _came(error: BaseException) -> str:
-    """Return what an error says, on one line: what was compared is left out."""
+    """Return the message of an error on one line, without the compared values."""
     text = str(error) if isinstance(error, (AssertionError, pytest.fail.Exception)) else error_text(error)
     first, *more = [line.strip() for line in text.splitlines() if line.strip()] or ["it does not hold"]
     more = [line for line in more[:1] if line.startswith("Mismatched")]  # of NumPy's comparisons
@@ -77,7 +77,7 @@ class Suite(ABC):
     """
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Let failures of the tests of this package say what was expected."""
+        """Let failures of this package's tests state the expectation."""
         super().__init_subclass__(**settings)
         for name, test in [*vars(cls).items()] if cls.__module__.startswith(f"{__package__}.") else ():
             if name.startswith("test_") and callable(test):
@@ -85,7 +85,7 @@ class Suite(ABC):
 
     @abstractmethod
     def make(self) -> Any:
-        """Return what is tested."""
+        """Return the component under test."""
 
     def use(self) -> None:
         """Make the component, and use it once as its tests do."""

@@ -68,7 +68,7 @@ class TrainerSuite(Suite):
 
     # -- training ------------------------------------------------------------------------------------------------------
     def test_a_run_trains_to_its_end(self) -> None:
-        """A run finishes, moves the parameters, and its summary says where it has arrived."""
+        """A run finishes, moves the parameters, and its summary has the final moment."""
         with self.environment() as environment:
             environment.prepare()
             before = _parameters(environment.trainer("trainer"))
@@ -109,7 +109,7 @@ class TrainerSuite(Suite):
             lifecycle.check_free()
 
     def test_a_stop_ends_training_at_the_next_boundary(self) -> None:
-        """Training that runs in the background ends when it is told to, and answers when it has."""
+        """Training in the background ends on request, and answers once it has ended."""
         with self.environment() as environment:
             environment.prepare()
             lifecycle = environment.trainer("trainer").lifecycle
@@ -120,7 +120,7 @@ class TrainerSuite(Suite):
             assert lifecycle.is_interrupted
             assert lifecycle.report().moment.iteration == 0
 
-    # -- what it shows -------------------------------------------------------------------------------------------------
+    # -- views ---------------------------------------------------------------------------------------------------------
     def test_its_view_describes_it_once_it_is_prepared(self) -> None:
         """The view raises SigmaStateError before; then the same one has the rows of each split, and one branch."""
         with self.environment() as environment:

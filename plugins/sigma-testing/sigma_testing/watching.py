@@ -48,7 +48,7 @@ from sigma_testing.suite import Suite, alike
 
 @frozen(eq=False)
 class FakeTrainerView:
-    """What a :class:`FakeView` shows of a trainer."""
+    """A trainer as shown by a :class:`FakeView`."""
 
     view: FakeView
 
@@ -112,7 +112,7 @@ class FakeTrainerView:
 
 @define(eq=False)
 class FakeView:
-    """A view for tests of monitors: it shows what it is given, and records what is sent.
+    """A view for tests of monitors: it shows given values, and records commands.
 
     ``values`` are by address, with ``entries_of`` for those whose kinds matter; ``measured`` holds the values of one
     branch, one per iteration. A command is applied at ``moment``, unless its name is in ``refusals``, with the reason.
@@ -218,7 +218,7 @@ class ViewSuite(Suite):
         """Return a context with the view of a run whose trainers have trained for an epoch or more."""
 
     def test_every_entry_that_has_a_value_can_be_read(self) -> None:
-        """Let get() return what entries() tells."""
+        """``get`` returns the values that ``entries`` lists."""
         with self.make() as view:
             entries = view.entries()
             assert entries
@@ -325,7 +325,7 @@ class ViewSuite(Suite):
                 assert [number for number, _ in read(numbers[-1] if numbers else 0)] == []
 
     def test_an_unknown_command_is_refused_on_its_ticket(self) -> None:
-        """Return a ticket for whatever is sent, and refuse on it."""
+        """Return a ticket for any command, and refuse on it."""
         with self.make() as view:
             ticket = view.send("nonsense", of="every kind")
             with pytest.raises(SigmaError):
@@ -367,7 +367,7 @@ class PanelSuite(Suite):
         assert len(script.encode()) <= 2**20, "a panel has at most 1 MiB."
 
     def test_its_script_needs_nothing_that_the_page_forbids(self) -> None:
-        """Leave out what the policy of the page refuses."""
+        """Leave out code that the policy of the page refuses."""
         script = self.make().script
         match = re.search(r"\beval\s*+\(|\bnew Function\b|https?://|\binnerHTML\b|\.style\s*+=", script)
         assert not match, f"the page allows no {match and match[0]}: scripts and styles come from its files alone."
@@ -398,7 +398,7 @@ class MonitorSuite(Suite):
             assert not [text for _, text in sigma.messages.entries_after(0) if "failed" in text]
 
     def test_it_does_not_change_the_bits_of_the_run(self) -> None:
-        """Send no commands by itself."""
+        """Send no commands unasked."""
         states = []
         for monitors in ({}, {"it": self.make()}):
             with small_environment(self.operator()) as sigma:
