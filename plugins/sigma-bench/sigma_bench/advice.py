@@ -17,17 +17,17 @@ COLUMNS = 80
 
 @frozen
 class Advice:
-    """The fastest backend, and below how many iterations another is done sooner, as it begins sooner."""
+    """The fastest backend, and the number of iterations below which a faster start makes another one finish first."""
 
     best: Result
     next: Result | None
     sooner: Result | None
-    even: int  # iterations from which on the fastest is done first
+    even: int  # iterations from which the fastest finishes first
     configured: str
 
     @property
     def close(self) -> bool:
-        """Return whether the next is as fast, as far as the rounds can tell."""
+        """Return whether the next is as fast within the spread of the rounds."""
         return self.next is not None and _close(self.best, self.next)
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ def take(results: Sequence[Result], configured: str) -> Advice:
 
 
 def _close(best: Result, other: Result) -> bool:
-    """Return whether the other is as fast as the best one, as far as the rounds can tell."""
+    """Return whether the other is as fast as the best one within the spread of the rounds."""
     return other.median_s - best.median_s <= max(best.spread_s, other.spread_s)
 
 

@@ -50,8 +50,8 @@ def bench(
     machine affect all of them. Results are reported only if the first losses of all peers equal Sigma's. A round takes
     at least 0.3 seconds, and whole epochs if they are short. Hooks run as in training, except those that would stop it.
 
-    Without --backends and --peers, all installed backends that can train the network are measured, and a sentence says
-    which to take. Beside peers, and for --random and --grow, the default is the configuration's.
+    Without --backends and --peers, all installed backends that can train the network are measured, and one is
+    recommended. With peers, and for --random and --grow, the default is the configuration's.
     """
     _check_file("--save", save)
     _check_chart(chart)

@@ -181,7 +181,7 @@ def length(contestant: Contestant, per_epoch: int, least: float) -> int:
     """Return the iterations of a round: whole epochs if they are short, so that hooks once an epoch are fully counted.
 
     Warms the contestant up until a round lasts long enough, and then to the end of an epoch: the last batch may be
-    smaller and need a program of its own.
+    smaller and need its own program.
     """
     n = contestant.unit
     while (took := contestant.seconds(n)) < least:

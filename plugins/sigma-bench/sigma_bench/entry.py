@@ -36,7 +36,7 @@ class Measured:
 class Entry:
     """Backends (the empty name is the configured one) and peers by name, and the number of rounds.
 
-    If backends were not ``chosen``, those that cannot train the network are told with the reason, and left out.
+    If backends were not ``chosen``, those that cannot train the network are left out, with a logged reason.
     """
 
     backends: Sequence[str]
@@ -68,7 +68,7 @@ class Entry:
     def _able(
         self, wanted: Document, stack: ExitStack, begun: dict[str, float], tell: Callable[[str], None]
     ) -> list[Remote]:
-        """Return the backends that have run their first iteration, and note its seconds; tell why others have not.
+        """Return the backends that have run their first iteration, and record its seconds; log why others have not.
 
         Raises SigmaConfigError if none has, or the error that all raise, and SigmaTrainingError if their losses differ
         by more than any rounding.
@@ -126,6 +126,6 @@ def _comparable(work: Workload | None, name: str) -> bool:
 
 
 def distinguish_peers(backends: Sequence[Result], peers: Sequence[Result]) -> list[Result]:
-    """Return the peers, those with the name of a backend named as what they are: loops by hand."""
+    """Return the peers; those with the name of a backend are labelled as hand-written loops."""
     taken = {backend.name for backend in backends}
     return [evolve(peer, name=f"{peer.name} by hand") if peer.name in taken else peer for peer in peers]

@@ -27,8 +27,8 @@ def named_backends(listed: str) -> list[str]:
 def installed_backends(tell: Callable[[str], None]) -> list[str]:
     """Return the names of the installed backends that can be made, the preferred ones first.
 
-    Those with a negative preference are used by name only.  A backend that cannot be made here is told with its reason.
-    Raises SigmaConfigError if none is left.
+    Those with a negative preference are used by name only.  A backend that cannot be made here is logged with the
+    reason. Raises SigmaConfigError if none is left.
     """
     registry = catalogue()
     offered = [record.name for record in registry.components("backend")]
@@ -47,9 +47,9 @@ def installed_backends(tell: Callable[[str], None]) -> list[str]:
 
 
 def unusable(name: str) -> str:
-    """Return why a backend cannot be made with its default settings; empty if it can."""
+    """Return the reason why a backend cannot be made with its default settings; empty if it can."""
     try:
         catalogue().load("backend", name)()  # type: ignore[operator]  # a class
-    except Exception as error:  # whatever a library raises on a machine without its device
+    except Exception as error:  # any error of a library on a machine without its device
         return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return ""

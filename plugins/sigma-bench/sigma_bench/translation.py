@@ -46,7 +46,7 @@ from sigma_optimisers import Adagrad, Adam, GradientDescent, Momentum
 from sigma_step import Model
 from sigma_training import NetworkTrainer
 
-LAYERS = "network.layers."  # what the addresses of layers begin with
+LAYERS = "network.layers."  # the prefix of layers' addresses
 KNOWN_ITERATIONS = 64  # for so many at least, peers are told the order of the rows
 RULES: dict[type, str] = {GradientDescent: "gradient_descent", Momentum: "momentum", Adam: "adam", Adagrad: "adagrad"}
 
@@ -125,7 +125,7 @@ def _parts(model: Model, placed: Placed, shape: Shape | None = None) -> Iterator
 
 
 def _output_shape(model: Model, part: Part) -> Shape:
-    """Return the shape of what a part makes of a sample."""
+    """Return the shape of a part's output for a sample."""
     how, shape = part.settings, part.shape
     if part.kind == "residual":
         return _output_shape(model, how["body"][-1])

@@ -21,8 +21,8 @@ class Part:
 
     ``affine`` and ``convolution`` have parameters under ``<layer>.weights`` and ``<layer>.biases``: ``(inputs, units)``
     and ``(filters, channels, *window)``, ``batch_norm`` and ``layer_norm`` under ``<layer>.scale`` and
-    ``<layer>.shift``.  A ``residual`` adds what the parts of its ``body`` and of its ``projection`` make of the same
-    value.  ``embedding`` and ``positions`` have weights with a vector in each row.  ``encoder`` is a block of a
+    ``<layer>.shift``.  A ``residual`` adds the outputs of its ``body`` and of its ``projection`` for the same value.
+    ``embedding`` and ``positions`` have weights with a vector in each row.  ``encoder`` is a block of a
     transformer: its parameters are those of ``attention`` (``query``, ``key``, ``value``, ``output``), ``hidden``,
     ``feed_forward`` and two norms.  A ``recurrence`` also has ``<layer>.recurrent``, with the gates of Sigma's layers
     in their order.  The others are ``max_pool``, ``average_pool``, ``global_average_pool``, ``activation``, ``dropout``

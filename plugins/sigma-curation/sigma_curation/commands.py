@@ -64,12 +64,12 @@ class Edit(Command):
         split: The split that has the rows.
     """
 
-    already = ""  # what is so if nothing changes
+    already = ""  # the reason if nothing changes
     rows: list[int] = field(validator=hold_rows)
     split: str = field(default="training", validator=TEXT, kw_only=True)
 
     def check(self, run: CommandedRun) -> None:
-        """Check the rows, and compile for the number that is left."""
+        """Check the rows, and compile for the number of remaining rows."""
         self._changes(run.internals)
 
     def plan(self, run: CommandedRun) -> CommandPlan:

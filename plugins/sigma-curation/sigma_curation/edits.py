@@ -56,8 +56,8 @@ def _edits(left_out: Collection[int], labels: Mapping[int, Mapping[str, Any]]) -
 class Edited(Dataset):
     """A data set with edits, on raw and encoded rows; blocks of which every row is left out are dropped.
 
-    ``classes`` are the labels of classes by index, for sections that have none of their own.  Raises SigmaDataError for
-    a row that does not exist, and if none is left.
+    ``classes`` are the labels of classes by index, for sections without their own. Raises SigmaDataError for a row that
+    does not exist, and if none is left.
     """
 
     def __init__(self, dataset: Dataset, edits: Edits, classes: Sequence[Any] = ()) -> None:

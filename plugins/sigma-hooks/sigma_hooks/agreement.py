@@ -27,7 +27,7 @@ class Difference:
 
     @property
     def share(self) -> float:
-        """Return the distance as a share of what is allowed; beyond 1, the arrays differ."""
+        """Return the distance as a share of the tolerance; beyond 1, the arrays differ."""
         return float(_share(np.array(self.distance), np.array(self.allowed)))
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _share(over: np.ndarray, allowed: np.ndarray) -> np.ndarray:
-    """Return distances as shares of what is allowed: 0 where any distance is."""
+    """Return distances as shares of the tolerance: 0 where any distance is allowed."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         shares = np.where(over > 0, over / allowed, 0.0)
     return np.nan_to_num(shares, nan=0.0, posinf=np.inf)

@@ -21,7 +21,7 @@ FAR = 1 << 24  # more edits than any sequence needs
 
 @frozen
 class CharacterErrorRateMetric(Metric):
-    """Character error rate: edits that turn what is predicted into the targets, over the number of target labels.
+    """Character error rate: edits that turn predictions into the targets, over the number of target labels.
 
     Edits insert, delete or replace one label (Levenshtein).  Predictions ``(n, time, classes)`` are decoded greedily:
     the best class of each step, the first of equal ones, of repeated ones only the first, and no blanks.  Rows of
@@ -64,7 +64,7 @@ class CharacterErrorRateMetric(Metric):
         return f.stack(f.where(f.equal(wrong, 0), edits, nan), f.cast(f.sum(count), prediction.dtype))
 
     def _step_mask(self, shape: tuple[int, ...], lengths: Node | None) -> tuple[Node, Node]:
-        """Return whether each step counts, ``(n, time)``, and whether each row has as many steps as its length says."""
+        """Return whether each step counts, ``(n, time)``, and whether each row has as many steps as its length."""
         rows, time = shape
         if lengths is None:
             return f.ones(shape, "bool"), f.ones((rows,), "bool")
@@ -86,7 +86,7 @@ class CharacterErrorRateMetric(Metric):
 def _edits(best: Node, said: Node, labels: Node, count: Node) -> Node:
     """Return the edits from the classes that are ``said`` to the first ``count`` labels of each row, ``(n,)``.
 
-    The carry of the loop over steps has the edits from what was said so far to each beginning of the labels.
+    The carry of the loop over steps has the edits from the prediction so far to each prefix of the labels.
     """
     place = f.iota((labels.shape[0], labels.shape[1] + 1), 1)
 

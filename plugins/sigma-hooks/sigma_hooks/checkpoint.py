@@ -26,8 +26,8 @@ class SaveCheckpoint(Hook):
         last: Number of newest checkpoints to keep, at least 1 if others are deleted.
         best: Number of best checkpoints to keep.
         value: Address of the value that ranks them.
-        better: Whether lower or higher values are better; ``automatic`` asks the metric that is published there. Of
-            losses, costs and values that are no metric's, lower ones are.
+        better: Whether lower or higher values are better; ``automatic`` asks the metric published there; for losses,
+            costs and values without a metric, lower is better.
     """
 
     every: TimeStep = every(1, "epoch")
@@ -60,7 +60,7 @@ class SaveCheckpoint(Hook):
         return self.last is not None or self.best is not None
 
     def check(self, outlook: Outlook) -> None:
-        """Raise SigmaConfigError if nothing says which values are better."""
+        """Raise SigmaConfigError if neither setting nor metric decides which values are better."""
         if self.value is not None:
             check_direction(outlook, self.better, self.value)
 

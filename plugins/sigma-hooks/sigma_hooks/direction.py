@@ -1,4 +1,4 @@
-"""Whether lower or higher values are better: as set, or as the metric says that is published at the address."""
+"""Whether lower or higher values are better: by the setting, or by the metric published at the address."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ DIRECTIONS = ("automatic", "lower", "higher")
 
 
 def higher_is_better(context: HookContext, better: str, address: str) -> bool:
-    """Return whether higher values are better: as ``better`` says, else as the metric does, else False."""
+    """Return whether higher values are better: by ``better``, else by the metric, else False."""
     return (context.direction(address) if better == "automatic" else better) == "higher"
 
 
 def check_direction(outlook: Outlook, better: str, address: str) -> None:
-    """Raise SigmaConfigError if neither the setting nor the metric at the address says which values are better."""
+    """Raise SigmaConfigError if neither the setting nor the metric at the address decides which values are better."""
     said = outlook.direction(address) if better == "automatic" else better
     if said in ("undeclared", "neither"):
         why = "does not say whether lower or higher ones are" if said == "undeclared" else "says that neither are"
@@ -22,7 +22,7 @@ def check_direction(outlook: Outlook, better: str, address: str) -> None:
 
 
 def say_if_unknown(context: HookContext, better: str, address: str) -> None:
-    """Log once that lower values are taken to be better, if there is no metric, and the setting does not say."""
+    """Log once that lower is assumed to be better, if neither metric nor setting decides."""
     if better == "automatic" and not context.memory.get("told") and not context.direction(address):
         context.memory["told"] = True
         context.log(f'{address}: lower is assumed to be better. Set better = "higher" or better = "lower".')

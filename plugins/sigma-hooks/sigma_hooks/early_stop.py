@@ -22,8 +22,8 @@ class EarlyStop(Hook):
         value: Address of the value.
         patience: Firings without an improvement that end training.
         by: An improvement is better than the best by more than this, in units of the value.
-        better: Whether lower or higher values are better; ``automatic`` asks the metric that is published there. Of
-            losses, costs and values that are no metric's, lower ones are.
+        better: Whether lower or higher values are better; ``automatic`` asks the metric published there; for losses,
+            costs and values without a metric, lower is better.
         restore: Whether the parameters of the best moment are restored at the end, whatever ends training.
     """
 
@@ -43,7 +43,7 @@ class EarlyStop(Hook):
         return [self.value]
 
     def check(self, outlook: Outlook) -> None:
-        """Raise SigmaConfigError if nothing says which values are better."""
+        """Raise SigmaConfigError if neither setting nor metric decides which values are better."""
         check_direction(outlook, self.better, self.value)
 
     def fire(self, context: HookContext) -> None:

@@ -73,7 +73,7 @@ class MaximumMeanDiscrepancyMetric(Metric):
 
 
 def _in_order(rows: np.ndarray) -> np.ndarray:
-    """Return rows in an order of their own, so that sums over them have the same bits for any order of the data."""
+    """Return rows in a canonical order, so that sums over them have the same bits for any order of the data."""
     return rows[np.lexsort(rows.T)]
 
 

@@ -15,10 +15,10 @@ from sigma_kernel.settings import ge, whole
 
 @frozen
 class Plateau(Criterion):
-    """Whether a value has stopped moving, in either direction: its latest values lie close together.
+    """Whether a value has settled: its latest values are close together.
 
     It holds if the last ``window`` evaluations differ by at most ``tolerance`` times the largest magnitude among them,
-    and is unknown until there are that many. A value that is not finite begins the window anew.
+    and is unknown until there are that many. A value that is not finite restarts the window.
 
     Args:
         value: Address of the value.

@@ -21,8 +21,8 @@ class RSquaredMetric(Metric):
     """Coefficient of determination: 1 minus the residual sum of squares over the total sum of squares.
 
     Of several outputs it is the mean.  If all targets are equal it is 1 without any error, else 0.  Predictions and
-    targets are kept in memory until the end: the mean of the targets is known then, and sums of squares around it lose
-    nothing where targets are large and differ little.
+    targets are kept in memory until the end: the mean of the targets is known then, and sums of squares around it stay
+    exact for large targets that differ little.
     """
 
     better: ClassVar[str] = "higher"

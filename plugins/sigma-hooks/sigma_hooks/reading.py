@@ -37,9 +37,7 @@ def file_name(name: str, context: HookContext, own: Mapping[str, Any]) -> str:
     parts = []
     for text, field, form, _ in Formatter().parse(name):
         parts += [text] if field is None else [text, format(_value(field, context, own), form or "")]
-    return (
-        re.sub(r"[^\w.+-]", "_", "".join(parts)).lstrip(".") or "_"
-    )  # a single path component, whatever the values are
+    return re.sub(r"[^\w.+-]", "_", "".join(parts)).lstrip(".") or "_"  # a single path component for all values
 
 
 def _value(field: str, context: HookContext, own: Mapping[str, Any]) -> Any:

@@ -28,8 +28,8 @@ class ReduceOnPlateau(Hook):
         factor: Factor on the rates.
         patience: Firings without an improvement that reduce them.
         by: An improvement is better than the best by more than this, in units of the value.
-        better: Whether lower or higher values are better; ``automatic`` asks the metric that is published there. Of
-            losses, costs and values that are no metric's, lower ones are.
+        better: Whether lower or higher values are better; ``automatic`` asks the metric published there; for losses,
+            costs and values without a metric, lower is better.
         rest: Firings after a reduction that do not count (cooldown).
         least: Rate below which none falls.
     """
@@ -50,7 +50,7 @@ class ReduceOnPlateau(Hook):
         return [self.value, self.rates]
 
     def check(self, outlook: Outlook) -> None:
-        """Raise SigmaConfigError if nothing says which values are better."""
+        """Raise SigmaConfigError if neither setting nor metric decides which values are better."""
         check_direction(outlook, self.better, self.value)
 
     def fire(self, context: HookContext) -> None:

@@ -1,4 +1,4 @@
-"""What users of Sigma import: ``import sigma_ml as sm``.
+"""The package for users of Sigma: ``import sigma_ml as sm``.
 
 It has the names of ``sigma_kernel``, the components of the default rooms in modules such as ``sm.layers``, and
 :func:`sm.from_file`. Each is imported when it is first used.

@@ -19,7 +19,7 @@ from sigma_kernel.settings import brief
 
 WIDE, HIGH = 500, 150  # of the axes of a panel, in pixels
 LEFT, TOP, BOTTOM = 64, 34, 34  # margins of the axes
-CHARTS = 12  # of a drawing that nobody asked for
+CHARTS = 12  # of a drawing that was not requested
 LETTER = 7  # the width of a letter of a label, roughly
 POINTS = 2 * WIDE  # of a line; more cannot be seen
 INK = ("#2f54c8", "#bd4b00", "#007558", "#9b3199", "#42400b", "#133c5d")  # readable on white by everyone
@@ -51,8 +51,8 @@ def panels(
 ) -> dict[str, list[Line]]:
     """Return the lines of charts by measure, from curves by run and name, over one of ``AXES``.
 
-    Curves with the same last name share a chart; if there are several runs, lines are labelled with theirs.  What was
-    ``left`` of a curve are lines of their own before it, with the same label.
+    Curves with the same last name share a chart; if there are several runs, lines are labelled with theirs.  The
+    ``left`` parts of a curve are separate lines before it, with the same label.
     """
     charts: dict[str, list[Line]] = {}
     for run, values in curves.items():

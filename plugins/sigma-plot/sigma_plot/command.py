@@ -1,4 +1,4 @@
-"""``sigma plot``: draw what was measured during runs."""
+"""``sigma plot``: draw the curves of runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
 
 
 def read_curves(run: Path) -> Mapping[str, BranchedCurves]:
-    """Return what was measured of each trainer of a run; raise SigmaConfigError if that is none."""
+    """Return the history of each trainer of a run; raise SigmaConfigError if there is none."""
     stored = open_run(run, say)
     if not (curves := stored.curves(say)) and stored.read("config.toml") is None:
         raise SigmaConfigError(f"{run}: no metrics there. Pass the folder of a run.")
@@ -64,7 +64,7 @@ def shorten_run_names(runs: Sequence[Path]) -> dict[str, Path]:
 
 
 def _by_name(found: Mapping[str, BranchedCurves], what: Callable[[BranchedCurves], Mapping[str, T]]) -> dict[str, T]:
-    """Return what there is of each trainer by name; of several trainers, names begin with the trainer's."""
+    """Return the curves of each trainer by name; with several trainers, names begin with the trainer's."""
     several = len(found) > 1
     return {
         f"{trainer}.{name}" if several else name: value
@@ -107,7 +107,7 @@ def _columns(curve: Curve) -> dict[str, list[float | None]]:
 
 
 def _format(path: Path) -> Callable[[Curves, Left, str], bytes]:
-    """Return what makes a file of this extension; raise SigmaConfigError if there is none."""
+    """Return the writer of files with this extension; raise SigmaConfigError if there is none."""
     formats = {".svg": _svg, ".png": _png, ".csv": _csv}
     if path.suffix.lower() not in formats:
         raise SigmaConfigError(f"--save {path}: unknown format. Name a file with one of {', '.join(formats)}.")

@@ -22,7 +22,7 @@ FLOATS = (np.float64, np.float32)
 
 
 class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """What the classifier and the regressor have in common.
+    """The base of the classifier and the regressor.
 
     Args:
         network: Text of the layers between the input and the output layer, such as ``dense(64, activation='relu') +
@@ -83,7 +83,7 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "network_")
 
-    # -- what the two kinds define -------------------------------------------------------------------------------------
+    # -- defined by the two kinds --------------------------------------------------------------------------------------
     @abstractmethod
     def _targets(self, y: np.ndarray, learn: bool) -> np.ndarray:
         """Return checked targets as the network reads them; with ``learn``, they say how many outputs there are."""
@@ -120,7 +120,7 @@ class SigmaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return {name: values[weights > 0] for name, values in {**rows, "weights": weights}.items()}
 
     def _train(self, rows: Rows, before: TrainedNetwork | None, epochs: int | None = None) -> None:
-        """Train on rows, and keep the network and what was measured; with ``epochs``, nothing is held out."""
+        """Train on rows, and keep the network and its history; with ``epochs``, nothing is held out."""
         chosen = self._settings(rows, before)
         stops = self.early_stopping and epochs is None
         splits = self._split_rows(rows, chosen["seed"]) if stops else {"training": rows}

@@ -1,4 +1,4 @@
-"""A trained network as plain data, from which a trainer is made when one is needed.
+"""A trained network as plain data, from which a trainer is made on demand.
 
 An estimator is pickled, copied and sent to other processes, and must not hold the rows that it was trained on.  A
 trainer of Sigma holds its data, threads and compiled programs.  So an estimator keeps the settings of its trainer and
@@ -102,7 +102,7 @@ def trainer(
     kind: type[Environment] = Environment,
     **more: Any,
 ) -> NetworkTrainer:
-    """Return a new trainer on splits; nothing is written, and nobody steers it."""
+    """Return a new trainer on splits; nothing is written, and it cannot be steered."""
     return expect_trainer(kind(name, control=False).create_trainer(name, data=dict(splits), **{**settings, **more}))
 
 
@@ -115,7 +115,7 @@ def train_network(
     progress: bool = False,
     **more: Any,
 ) -> tuple[TrainedNetwork, History]:
-    """Train on rows, from the state ``before`` if there is one; return the network and what was measured.
+    """Train on rows, from the state ``before`` if there is one; return the network and its history.
 
     Settings in ``more`` concern this training alone, such as the size of batches.
     """

@@ -50,7 +50,7 @@ _BY_TRAINER = deep_mapping(instance_of(str), _COUNT, instance_of(dict))
 
 @frozen(kw_only=True)
 class Bookmark:
-    """The end of a line, from which a journal can be read, and what is known of the lines before it.
+    """The end of a line, from which a journal can be read, and a summary of the lines before it.
 
     Rows and sessions are counted by trainer; those of a lost journal are included.
     """
@@ -233,7 +233,7 @@ def _verified_lines(path: Path, start: Bookmark, log: Callable[[str], Any] = lam
 
 
 def _lost(path: Path, line: str) -> dict[str, tuple[str, int]]:
-    """Return what the first line holds of a lost journal; raise SigmaCheckpointError if this version cannot read it."""
+    """Return the first line's record of a lost journal; raise SigmaCheckpointError if this version cannot read it."""
     if not line.endswith("\n"):
         raise SigmaCheckpointError(f"{path}: is empty. {WITHOUT}")
     try:

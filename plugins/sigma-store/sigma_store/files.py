@@ -55,7 +55,7 @@ def put(path: Path, data: bytes, inside: WrittenFolder | None = None) -> None:
 
 
 def put_soon(path: Path, data: bytes, home: WrittenFolder) -> None:
-    """Write a file in a folder, or in folders in it that are made, atomically; the disk has it soon.
+    """Write a file atomically in a folder, or in new folders below it, without waiting for the disk.
 
     Raises SigmaStateError if the disk is full, or a link is in place of a folder.
     """

@@ -1,4 +1,4 @@
-"""Find run folders, tell which of them a process writes to, and hold one while it is; nothing of them is read."""
+"""Find run folders, detect those that a process writes to, and lock one for writing; their files are not read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def is_locked(run: Path) -> bool:
-    """Return whether a process writes to a run folder; False if that cannot be told."""
+    """Return whether a process writes to a run folder; False if that cannot be determined."""
     how = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError, SigmaStateError):
         try:
@@ -69,11 +69,11 @@ def flock(run: Path, handle: int, kind: int = fcntl.LOCK_EX, attempts: int = 10)
 class WrittenFolder:
     """A folder that is written to, known by more than its path: a link, or another folder, in its place is refused.
 
-    It is the one that was there when it was opened first, or one that was made.  Folders above it may be links.
+    It is the folder of the first opening, or a folder created since. Folders above it may be links.
     """
 
     path: Path  # of a run: absolute, as the process may go to another directory
-    _known: list[os.stat_result] = field(factory=list, init=False)  # each that was made, as an older one may come back
+    _known: list[os.stat_result] = field(factory=list, init=False)  # all created ones, as an older one may come back
     _gate: threading.Lock = field(factory=threading.Lock, init=False)
 
     def make(self) -> bool:

@@ -167,7 +167,7 @@ class JournalFile(Lines, storing.Journal):
     """The journal: a hash chain of lines, shared by the trainers of a run; one sync covers the rows of all of them."""
 
     configuration: str = ""  # the hash of config.toml
-    continued: JournalExcerpt | None = None  # of a file from which it goes on
+    continued: JournalExcerpt | None = None  # of a file from which it continues
     _base: Bookmark = field(default=START, init=False)  # of a resume while this session replays
     _end: Bookmark = field(default=START, init=False)  # of the newest line
     _bookmarks: deque[Bookmark] = field(factory=lambda: deque(maxlen=BOOKMARKS), init=False)
@@ -231,7 +231,7 @@ class JournalFile(Lines, storing.Journal):
 
     # -- on the disk ---------------------------------------------------------------------------------------------------
     def durable(self) -> SigmaStateError | None:
-        """Restore missing files, and wait until all rows so far are on the disk; return the error if they cannot be."""
+        """Restore missing files, and wait until all rows so far are on the disk; return the error on failure."""
         with self._gate:
             self._note_sync()
             wanted, why = self._count, None if self.path is None else self._write()

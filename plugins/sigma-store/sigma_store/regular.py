@@ -1,4 +1,4 @@
-"""Open files that somebody else may have written, regular ones alone, without waiting; print text from them."""
+"""Open untrusted files without blocking, only regular ones; print text from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BUFFER = 1 << 17  # bytes that are read at a time: lines may be long
 def open_regular(path: Path, most: int | None = None) -> BinaryIO:
     """Open a regular file of at most ``most`` bytes; never follow a link, wait for a pipe, or open a device.
 
-    Raises OSError, whose ``strerror`` says why. The second look is for a file that is replaced in between.
+    Raises OSError with the reason in ``strerror``. The second check is for a file replaced in between.
     """
     _check(path.lstat(), most)
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

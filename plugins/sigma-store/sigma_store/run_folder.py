@@ -125,7 +125,7 @@ class FolderRun(StoredRun):
         self.fill(self)
 
     def write(self, name: str, data: bytes | str, durable: bool = True) -> Path:
-        """Write a file, at once on the disk if it is to be ``durable``; raise SigmaStateError if it cannot be."""
+        """Write a file, at once on the disk if ``durable``; raise SigmaStateError on failure."""
         path = self.path / name
         if not durable:
             files.put_soon(path, data.encode() if isinstance(data, str) else data, self.home)
@@ -203,7 +203,7 @@ class FolderRun(StoredRun):
         return readable_rows(self.path / JOURNAL)
 
     def metric_rows(self, log: Log) -> Iterator[Row]:
-        """Yield the rows of ``metrics.jsonl``; none if somebody removed or replaced it."""
+        """Yield the rows of ``metrics.jsonl``; none if it was removed or replaced."""
         path = self.path / METRICS
         return rows(path, log) if path.is_file() and not path.is_symlink() else iter(())
 
@@ -230,7 +230,7 @@ class FolderStore(Store):
         return run_folders(places)
 
     def is_locked(self, run: Path) -> bool:
-        """Return whether a process writes to a run folder; False if that cannot be told."""
+        """Return whether a process writes to a run folder; False if that cannot be determined."""
         return is_locked(run)
 
 

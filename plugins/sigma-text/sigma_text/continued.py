@@ -1,4 +1,4 @@
-"""Continue sequences: compute a network for a piece of them, such as the next token, from what layers remember.
+"""Continue sequences: compute a network for a piece of them, such as the next token, from the layers' memory.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Continue a text: draw one character after another, from what a network predicts after those before it."""
+"""Continue a text: draw each character from the network's prediction after the previous ones."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOWN = 8  # characters named in an error
 
 
 def next_entry(model: Model) -> Step:
-    """Return the step that predicts the next entry of a sequence, and what its layers remember then."""
+    """Return the step that predicts the next entry of a sequence, and its layers' new memory."""
     piece = Continued.from_network(model.network, model.shapes, model.sections, model.precision, model.resolve)
     sections, memory = model.network.sections(costs=False), [MEMORY + address for address in piece.memory]
     names = (*sections, POSITION, *(LAYERS + address for address in piece.values), *memory)
@@ -39,7 +39,7 @@ def next_entry(model: Model) -> Step:
 
 @define(eq=False)
 class TextWriter:
-    """A network that continues a text: it keeps what its layers remember of the characters so far.
+    """A network that continues a text: it keeps its layers' memory of the characters so far.
 
     Layers that depend on positions, as attention does, remember at most a window. When it is full, the text is read
     again from half a window before its end.
@@ -47,12 +47,12 @@ class TextWriter:
 
     steps: Steps
     evaluator: Evaluator
-    start: int = field(default=0, init=False)  # of what is remembered
+    start: int = field(default=0, init=False)  # of the memory
     done: int = field(default=0, init=False)
     memory: dict[str, Any] = field(factory=dict, init=False)
 
     def predict_next(self, codes: Sequence[int]) -> Mapping[str, np.ndarray]:
-        """Return the predictions of the character after a text, by output; only what is new of it is read."""
+        """Return the predictions of the character after a text, by output; only its new characters are read."""
         model, place = self.steps.programs.model, self.steps.programs.backend.to_device
         step, program = self.steps.programs.get(next_entry)
         ((name, spec),) = ((name, model.sections[name]) for name in step.data)

@@ -126,7 +126,7 @@ def forward(work: Workload, parameters: Arrays, x: Any, key: Any) -> Any:
 
 
 def apply_parts(parts: Sequence[Part], parameters: Arrays, x: Any, key: Any, last: bool) -> tuple[Any, bool]:
-    """Return what a chain of parts makes of a value, and whether channels are last."""
+    """Return the output of a chain of parts for a value, and whether channels are last."""
     for number, part in enumerate(parts):
         own = jax.random.fold_in(key, number) if part.kind in ("dropout", "residual") else key
         anywhere = part.kind == "dropout" or (part.kind == "activation" and part.settings["name"] != "softmax")

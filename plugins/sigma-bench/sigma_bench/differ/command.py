@@ -62,7 +62,7 @@ def diff(
 
 
 def sentence(first: Deviation) -> str:
-    """Return what is wrong, and where."""
+    """Return the differences and their places."""
     return f"step {first.step}, {first.layer}: {first.backend} differs from the reference at {first.op}: {first.text}."
 
 
@@ -98,7 +98,7 @@ def greatest(every: Sequence[Deviation], each_step: bool = False) -> list[Deviat
 
 
 def table(found: Sequence[Compared], most: int) -> Iterator[str]:
-    """Yield the lines of the table of the worst ops, whatever step they were in."""
+    """Yield the lines of the table of the worst ops of all steps."""
     every = greatest([deviation for step in found for deviation in (*step.ops, *step.results)])
     rows = [HEAD, *(_row(deviation) for deviation in every[:most])]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -1,4 +1,4 @@
-"""Backends to compare, each with what it has compiled, and the reference that notes every intermediate value."""
+"""Backends to compare, each with its compiled programs, and the reference that records every intermediate value."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = Mapping[Node, np.ndarray]
 
 @frozen(eq=False)
 class Engine(Backend):
-    """A backend that compiles each graph and each step once; both are told apart by identity."""
+    """A backend that compiles each graph and each step once; both are compared by identity."""
 
     own: Backend
     _lowered: dict[int, tuple[Graph, Callable[..., Sequence[Array]]]] = field(factory=dict, init=False)

@@ -1,7 +1,7 @@
-"""Each op alone: what a backend makes of the operands that the reference has, so that errors do not add up.
+"""Compare each op alone, on the operands of the reference, so that errors do not add up.
 
-A fused backend has no intermediate values. It compiles graphs in which the operands of each op are inputs of their own,
-and its results are outputs; some ops share a graph, as compilation is slow.
+A fused backend has no intermediate values. It compiles graphs in which the operands of each op are separate inputs, and
+its results are outputs; some ops share a graph, as compilation is slow.
 """
 
 from __future__ import annotations

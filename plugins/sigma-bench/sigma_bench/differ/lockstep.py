@@ -26,8 +26,8 @@ WHOLE = "whole step"
 class Deviation:
     """How far a backend is from the reference: an op of a layer in one step, or a result of the whole step.
 
-    ``absolute`` is that of the element with the greatest share of what is allowed, ``relative`` the same divided by the
-    array's greatest element.
+    ``absolute`` belongs to the element with the greatest share of the tolerance, ``relative`` is the same divided by
+    the array's greatest element.
     """
 
     backend: str
@@ -90,7 +90,7 @@ class Lockstep:
     _iterations: list[Repeatable] = field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Prepare what is compared."""
+        """Prepare the comparison."""
         self._isolated = Isolated(self.tolerance)
 
     def steps(self, count: int) -> Iterator[Compared]:
@@ -115,7 +115,7 @@ class Lockstep:
     def _compare_step(
         self, step: int, iteration: Repeatable, engines: Mapping[str, Engine]
     ) -> tuple[list[Deviation], list[Deviation]]:
-        """Return the deviations of each op, and of what the step results in."""
+        """Return the deviations of each op, and of the step's results."""
         traced = Tracing()
         wanted, ops = iteration.repeat(traced), list[Deviation]()
         for place, (graph, values) in enumerate(traced.calls):

@@ -60,7 +60,7 @@ def _width() -> int:
 
 
 def _notes(setting: dict[str, Any]) -> str:
-    """Return what there is to say about a setting besides its type and default."""
+    """Return the notes on a setting besides its type and default."""
     choices = ", ".join(map(_toml, setting["choices"]))
     notes = [
         setting["doc"],

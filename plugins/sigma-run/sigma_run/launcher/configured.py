@@ -59,7 +59,7 @@ def recipe(name: str) -> Recipe:
 
 
 def parse_checkpoint(value: str) -> int | str:
-    """Return which checkpoint is meant: its iteration, ``best`` or ``newest``."""
+    """Return the selected checkpoint: its iteration, ``best`` or ``newest``."""
     if value in ("best", "newest"):
         return value
     if not (value.isascii() and value.isdigit()):

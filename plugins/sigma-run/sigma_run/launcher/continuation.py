@@ -50,7 +50,7 @@ def check_options(inputs: tuple[Path, ...], how: Mapping[str, Any], others: Mapp
 
 
 def write_on(run: Path, model: Trained, how: Mapping[str, Any], as_json: bool) -> None:
-    """Print a text and its continuation, each character as soon as it is known."""
+    """Print a text and its continuation, each character as soon as it is drawn."""
     chosen = DEFAULTS | {name: value for name, value in how.items() if value is not None}
     try:
         added = model.continuation(**chosen)

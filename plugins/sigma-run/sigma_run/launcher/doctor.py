@@ -1,4 +1,4 @@
-"""What is wrong with an installed plugin, for ``sigma plugins doctor`` and ``sigma plugins check``."""
+"""Problems of an installed plugin, for ``sigma plugins doctor`` and ``sigma plugins check``."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def problems(plugin: Plugin) -> list[str]:
 
 
 def notes(plugin: Plugin, others: Iterable[Plugin]) -> list[str]:
-    """Return what does not prevent the use of a plugin, but may surprise."""
+    """Return warnings that do not prevent the use of a plugin."""
     warned = [f"{plugin.name}: {plugin.warning}"] if plugin.warning else []
     return [*warned, *clashes(plugin, others), *undeclared_imports(plugin)]
 
 
 # -- components --------------------------------------------------------------------------------------------------------
 def unusable(components: Iterable[Component]) -> Iterator[str]:
-    """Yield what is wrong with the ops among imported components: no backend could compute them."""
+    """Yield the ops among imported components that no backend could compute."""
     offered = list(components)
     kernels = {c.name.partition(".")[0] for c in offered if c.kind == "lowering"}
     for c in (c for c in offered if c.kind == "op"):
@@ -61,7 +61,7 @@ def clashes(plugin: Plugin, others: Iterable[Plugin]) -> Iterator[str]:
 
 # -- requirements ------------------------------------------------------------------------------------------------------
 def requirements(name: str) -> list[Requirement]:
-    """Return what an installed distribution requires, extras included; nothing if it has no metadata."""
+    """Return the requirements of an installed distribution, extras included; none without metadata."""
     try:
         return [Requirement(text) for text in metadata.requires(name) or ()]
     except metadata.PackageNotFoundError:
@@ -89,7 +89,7 @@ def _remedy(needed: Requirement) -> str:
 def undeclared_imports(plugin: Plugin) -> Iterator[str]:
     """Yield the installed distributions that a plugin imports and does not require.
 
-    What it requires with an extra only may be imported in functions, and in modules that define no component.
+    Requirements of an extra may be imported in functions, and in modules that define no component.
     """
     declared = {plugin.name, *requires(plugin.name)}
     optional = {normal(needed.name) for needed in requirements(plugin.name)} - declared

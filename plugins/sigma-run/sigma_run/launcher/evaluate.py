@@ -60,7 +60,7 @@ def evaluate(
 def _of_split(
     run: Path, data: Path | None, on: str, wanted: Mapping[str, str], edited: bool, choice: Choice
 ) -> tuple[str, dict[str, float]]:
-    """Return the name of a run, and what its trainers measure on a split of its data, which may lie elsewhere now."""
+    """Return the name of a run, and its trainers' results on a split of its data, which may have moved."""
     configuration, environment = open_stored(run, data=data)
     values: dict[str, Any] = {}
     with environment:

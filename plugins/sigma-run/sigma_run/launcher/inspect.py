@@ -89,7 +89,7 @@ def explain(what: str, overrides: tuple[str, ...], save: Path | None, as_json: b
 
 
 def _draw(path: Path, outlines: dict[str, Outline]) -> None:
-    """Write the layers of each trainer as SVG: to this file, or with several to one beside it for each."""
+    """Write the layers of each trainer as SVG: to this file, or with several trainers to one file for each."""
     if path.suffix != ".svg":
         raise SigmaConfigError(f"--save: layers are drawn as SVG (got {path.name!r}). End the name in .svg.")
     for name, outline in outlines.items():
@@ -113,7 +113,7 @@ def _show(found: dict[str, Any], layers: Outline) -> None:
 
 
 def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
-    """Yield what is known about the whole step, by name."""
+    """Yield the properties of the whole step, by name."""
     if found["precision"] in MIXED:
         low = MIXED[found["precision"]]
         scaled = ", and losses are scaled" if low == "float16" else ""

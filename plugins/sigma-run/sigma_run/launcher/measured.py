@@ -28,7 +28,7 @@ WHICH = {"last": "", "low": " at its least", "high": " at its greatest"}
 def differing(run: Path, environment: Environment, log: Callable[[str], None]) -> dict[str, str]:
     """Return the first value of each trainer's rows that its replay did not measure, with its iteration.
 
-    What cannot be compared is logged: rows of older versions of Sigma do not name their branch and session.
+    Rows that cannot be compared are logged: older versions of Sigma do not name branch and session.
     """
     stored, differences = open_run(run, log), dict[str, str]()
     if not (kept := list(stored.metric_rows(log))):

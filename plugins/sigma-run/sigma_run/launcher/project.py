@@ -27,7 +27,7 @@ SECONDS = 1800  # for the tests, and for the wheel
 
 
 def check_project(root: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield what was checked in a plugin's project, and the problems found; what needs a failed check is left out.
+    """Yield the checks of a plugin's project with their problems; checks that depend on a failed one are left out.
 
     Raises SigmaConfigError without a readable ``pyproject.toml``.
     """
@@ -74,7 +74,7 @@ def read_project(root: Path) -> Mapping[str, Any]:
 
 
 def metadata(project: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong in the metadata of a project."""
+    """Yield the problems in the metadata of a project."""
     for key in KEYS:
         if key not in project and key not in project.get("dynamic", ()):
             yield f"pyproject.toml: [project] has no {key}. Add it."
@@ -91,7 +91,7 @@ def tests(root: Path) -> list[str]:
 
 
 def wheel(root: Path, plugin: Plugin) -> list[str]:
-    """Return what is wrong with the wheel that the project builds."""
+    """Return the problems of the wheel that the project builds."""
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, "."]
         if problems := _run(command, root):

@@ -120,7 +120,7 @@ def _environment(configuration: Configuration, run: Path) -> Environment:
 
 
 def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
-    """Rewind each trainer to a checkpoint of the run, once what was not saved is replayed: it may end in a failure."""
+    """Rewind each trainer to a checkpoint of the run, after replaying unsaved iterations, which may fail."""
     stored = open_run(run, _warn)
     for name, trainer in environment.trainers.items():
         to = rank_checkpoints(stored, name, checkpoint)[0]

@@ -88,7 +88,7 @@ def texts(name: str, kind: str, component: str) -> dict[str, str]:
 
 
 def _words(name: str, kind: str, component: str) -> dict[str, str]:
-    """Return what the templates' placeholders stand for."""
+    """Return the values of the templates' placeholders."""
     if not re.fullmatch(r"[a-z][a-z0-9]*+(-[a-z0-9]++)*+", name):
         raise SigmaConfigError(f"{name!r}: not a name for a distribution. Use lower-case words and hyphens: acme-gate.")
     if not re.fullmatch(r"[a-z][a-z0-9_]*+", component) or keyword.iskeyword(component):

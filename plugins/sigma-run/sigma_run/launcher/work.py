@@ -1,4 +1,4 @@
-"""What a graph costs: floating-point operations, and the bytes that it must read and write."""
+"""The cost of a graph: floating-point operations, and the bytes that it must read and write."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def _fill(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
 
 
 def _encode_within_limit(manifest: Mapping[str, Any], log: Log) -> bytes:
-    """Encode a manifest; one that is too large loses its rows of the journal, then what the arrays do not need."""
+    """Encode a manifest; if too large, drop its rows of the journal, then all that the arrays do not need."""
     text, values, lacks = _text(manifest), dict(manifest["values"]), list[str]()
     if len(text) > LARGEST and manifest["chain"]:
         manifest = {**manifest, "chain": {**manifest["chain"], "rows": []}}

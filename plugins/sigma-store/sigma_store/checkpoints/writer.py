@@ -1,7 +1,7 @@
 """Write checkpoints in the background, and apply retention.
 
 The training thread only queues a snapshot.  They are written in order, each in a thread that first waits for the one
-before; a queued snapshot is replaced by a newer one, unless it is to be kept.
+before; a queued snapshot is replaced by a newer one, unless it is marked to keep.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ class Saver(Checkpoints):
         with self._gate:
             self._gate.wait_for(lambda: self._waiting is None or not self._is_retained(*self._waiting))
             idle, self._waiting = self._waiting is None, (number, checkpoint)
-            if idle:  # else a thread is about to write what is queued
+            if idle:  # else a thread is about to write the queue
                 self._done = in_thread(partial(self._work, self._done), SAVER, daemon=False)
         return self.home / str(number)
 
     def set_aside(self, after: int, branch: int) -> None:
-        """Rename the checkpoints after a number, on an abandoned branch: none is taken for the newest."""
+        """Rename the checkpoints after a number, on an abandoned branch: none counts as the newest."""
         self.wait()
         for path in numbered_entries(self.home):
             if int(path.name) > after:
@@ -153,7 +153,7 @@ class Saver(Checkpoints):
             self.log(f"checkpoint {number}: written; {failed} before it failed.")
         self._clear(number)
 
-    # -- what is kept --------------------------------------------------------------------------------------------------
+    # -- retention -----------------------------------------------------------------------------------------------------
     def _clear(self, number: int) -> None:
         """Apply retention, now that a newer checkpoint is complete."""
         if self.retention.last is None:
