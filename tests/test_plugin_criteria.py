@@ -105,7 +105,7 @@ def test_a_mistake_in_a_plugins_criterion_is_reported_where_it_is(
 def test_the_settings_of_a_plugins_criterion_are_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["components", "criterion", "plateau"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "criterion sigma-hooks:plateau: Whether a value has stopped moving" in said
+    assert "criterion sigma-hooks:plateau: Whether a value has settled" in said
     assert "Number of evaluations that are compared, the present one included. Must be a whole number" in said
 
 

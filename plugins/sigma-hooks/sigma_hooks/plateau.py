@@ -1,4 +1,4 @@
-"""A criterion: whether a value has stopped moving."""
+"""A criterion: whether a value has settled."""
 
 from __future__ import annotations
 
