@@ -9,7 +9,7 @@ from sigma_kernel.graph import Graph, replace_nodes, symbol
 
 
 def split_constants(graph: Graph) -> tuple[Graph, tuple[np.ndarray, ...]]:
-    """Return a graph that takes its constant arrays as its last inputs, and copies of them; bodies of scans keep theirs."""
+    """Return a graph that takes its constant arrays as its last inputs, and copies of them; those of scans stay."""
     inputs = {node: symbol(node.shape, node.dtype) for node in graph if node.op == "array"}
     if not inputs:
         return graph, ()
