@@ -15,6 +15,8 @@ from sigma_run.config.writing import toml
 from sigma_run.files import from_file
 from sigma_run.launcher.group import main
 
+pytestmark = pytest.mark.rooms
+
 NETWORK = "input(4) + dense(8, activation='tanh') + dropout(0.1) + output(3) + softmax_cross_entropy()"
 COMMON: dict[str, Any] = {"network": NETWORK, "data": "iris", "optimiser": "adam", "backend": "numpy", "epochs": 1}
 ROWS = "a;b;c;d;kind\n" + "".join(f"{row};{row % 3};{row % 5};1;{'xyz'[row % 3]}\n" for row in range(40))

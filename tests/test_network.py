@@ -508,7 +508,7 @@ def test_a_layer_cannot_use_one_name_for_two_things():
 
 def test_a_value_that_was_not_given_is_named():
     network = Network.build(Input() + Dense(2))
-    with pytest.raises(SigmaNetworkError, match=r"1-dense: there is no value for 1-dense.weights"):
+    with pytest.raises(SigmaNetworkError, match=r"1-dense: no value for 1-dense.weights"):
         network.forward(Trace(resolve, False, None, "float32", {}), {"inputs": symbol((3, 4))})
 
 

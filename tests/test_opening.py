@@ -191,7 +191,7 @@ def test_a_checkpoint_of_another_network_is_skipped(run):
     text = (run / "config.toml").read_text().replace("dense(16", "dense(17")
     (run / "config.toml").write_text(text)
     told = []
-    with pytest.raises(SigmaCheckpointError, match="that is intact"):
+    with pytest.raises(SigmaCheckpointError, match="no intact checkpoint"):
         load(run, log=told.append)
     assert "2-dense.biases is float32[16] in it, and float32[17] here" in told[0]
 

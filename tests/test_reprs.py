@@ -88,7 +88,7 @@ def test_what_a_run_leaves_prints_in_a_few_lines(tmp_path: Path) -> None:
         assert short(model.history.curve("training.loss")).startswith("Curve(")
         for thing in (trainer.session, trainer.session.setup, trainer.session.state, trainer.session.setup.model):
             short(thing)
-        assert short(trainer.network[0]).startswith("sigma-layers:input(8, 8) + ")
+        assert short(trainer.network[0]).startswith("input(8, 8) + ")
         assert short(model.network).startswith("Network(sigma-layers:input(8, 8) + ")
         assert model.network.summary() == trainer.summary()
         assert str(model.network.summary()).splitlines()[-1].split() == ["total", "8,770"]

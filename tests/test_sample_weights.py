@@ -172,7 +172,7 @@ def test_a_function_is_given_the_weights_as_its_third_argument() -> None:
     wanted = np.average(np.abs(made.predict(X) - Y).mean(1), weights=W)
     assert made.evaluate("training")["loss"] == pytest.approx(wanted, rel=1e-12)
     with pytest.raises(
-        SigmaNetworkError, match=r"given 3 arguments, as the data has sample weights.*\(output, targets, weights\)"
+        SigmaNetworkError, match=r"receives 3 arguments, as the data has sample weights.*\(output, targets, weights\)"
     ):
         trained((X, Y, W), FunctionCost(lambda output, targets: f.mean(f.abs(output - targets))), 2)
 

@@ -464,7 +464,7 @@ def test_saving_replaces_nothing_but_a_saved_network(tmp_path: Path) -> None:
         trainer.save(tmp_path / "model")
     path = next((tmp_path / "model").glob("checkpoints/*/*/state.safetensors"))
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(SigmaCheckpointError, match="no checkpoint that is intact"):
+    with pytest.raises(SigmaCheckpointError, match="no intact checkpoint"):
         load(tmp_path / "model", log=lambda text: None)
 
 

@@ -106,7 +106,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path):
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
-    with pytest.warns(UserWarning, match="damaged"), pytest.raises(SigmaCheckpointError, match="that is intact"):
+    with pytest.warns(UserWarning, match="damaged"), pytest.raises(SigmaCheckpointError, match="no intact checkpoint"):
         values(WarmStart(tmp_path))
 
 

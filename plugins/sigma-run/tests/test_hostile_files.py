@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
-from sigma_kernel.network import architecture, notation
+from sigma_kernel.network import architecture
 from sigma_kernel.plugins import catalogue as lookup
 from sigma_run.config import read
 from sigma_run.launcher import main, say
 from sigma_run.launcher.output import document, printable
+from sigma_training import notation
 
 NETWORK = "input(4) + dense(3) + softmax_cross_entropy()"
 TEXT = """

@@ -506,7 +506,7 @@ def test_a_run_that_needs_a_removed_plugin_is_not_resumed_and_names_it(tmp_path:
     assert run is not None
     distribution("acme-shop", "'hook', 'other', 'acme_shop.parts:Other', 'It.'", parts="", version="2.0")
     with small_environment(Sweep()) as again:
-        with pytest.raises(SigmaCheckpointError, match="no checkpoint that is intact"):
+        with pytest.raises(SigmaCheckpointError, match="no intact checkpoint"):
             again.resume(run)
         said = " ".join(text for _, text in again.messages.entries_after(0))
         assert "does not fit: trainer.hooks.it: hook 'count'" in said

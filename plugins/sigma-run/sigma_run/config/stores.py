@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from sigma_kernel.contracts.storing import Log, Store, StoredRun
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import STORE, Resolver
 
@@ -24,11 +25,19 @@ def open_run(run: Path, log: Log) -> StoredRun:
     raise SigmaConfigError(f"{run}: not a run folder: {why[0]}")
 
 
-def stores() -> list[Store]:
-    """Return the stores of this process, the default first: what a run prefers is known once it is found."""
+def stores() -> Iterator[Store]:
+    """Yield the stores of this process, the default first: what a run prefers is known once it is found.
+
+    Others that cannot be loaded are passed over, as most runs are not theirs.
+    """
     rooms = catalogue()
-    names = dict.fromkeys([rooms.resolve("store", STORE).full_name, *(c.full_name for c in rooms.components("store"))])
-    return [Resolver(rooms)("store", name) for name in names]
+    default = rooms.resolve("store", STORE).full_name
+    yield Resolver(rooms)("store", default)
+    for name in {
+        component.full_name: None for component in rooms.components("store") if component.full_name != default
+    }:
+        with suppress(SigmaPluginError):
+            yield Resolver(rooms)("store", name)
 
 
 def find_trained(folder: Path) -> StoredRun | None:
