@@ -35,6 +35,7 @@ from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Criterion as Criterion
 from sigma_kernel.contracts import Dataset as Dataset
 from sigma_kernel.contracts import Draws as Draws
+from sigma_kernel.contracts import Encoder as Encoder
 from sigma_kernel.contracts import Excerpt as Excerpt
 from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor

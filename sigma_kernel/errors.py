@@ -81,7 +81,18 @@ class SigmaComponentError(SigmaPluginError):
 
 
 class SigmaDataError(SigmaError):
-    """Data cannot be read, or does not match its declaration."""
+    """Data cannot be read, or does not match its declaration.
+
+    ``row`` is the number of the first row to blame, from 0 in what was given, where a caller can name its place.
+    """
+
+    def __init__(self, *args: object, row: int | None = None) -> None:
+        super().__init__(*args)
+        self.row = row
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.row is None else f"row {self.row}: {text}"
 
 
 class SigmaStateError(SigmaError):

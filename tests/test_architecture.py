@@ -219,7 +219,7 @@ def test_the_kernel_imports_what_it_declares_and_no_plugin():
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_a_room_imports_the_kernel_and_what_it_declares(room):
     extra = declared(
-        room / "pyproject.toml", "peers", "run", "selftest", "step", "store", "training"
+        room / "pyproject.toml", "peers", "run", "selftest", "step", "store", "tables", "training"
     )  # libraries of measurements, and of suites
     allowed = {room.name.replace("-", "_"), *extra, *sys.stdlib_module_names}
     for path in sources(room):

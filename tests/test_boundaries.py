@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -315,6 +316,13 @@ def test_an_expected_error_passes_unchanged() -> None:
         raise SigmaDataError("row 3: is torn. Mend it.")
     with introduce_errors("data", Gate()):
         expect(True, "nothing", None)
+
+
+def test_an_error_of_a_row_names_it_and_its_place_can_be_put_there_instead() -> None:
+    error = SigmaDataError("is torn. Mend it.", row=3)
+    for same in (error, pickle.loads(pickle.dumps(error))):
+        assert (str(same), same.args, same.row) == ("row 3: is torn. Mend it.", ("is torn. Mend it.",), 3)
+    assert SigmaDataError("is torn. Mend it.").row is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ SUITES = {
     "backend": "BackendSuite", "layer": "LayerSuite CostSuite", "activation": "ActivationSuite",
     "optimiser": "OptimiserSuite GradientOptimiserSuite", "schedule": "ScheduleSuite",
     "initialiser": "InitialiserSuite RandomInitialiserSuite", "modifier": "TransformSuite ModifierSuite",
-    "source": "SourceSuite", "reader": "ReaderSuite", "extractor": "ExtractorSuite",
+    "source": "SourceSuite", "reader": "ReaderSuite", "extractor": "ExtractorSuite", "encoder": "EncoderSuite",
     "preprocessor": "PreprocessorSuite", "dataset": "DatasetSuite", "iterator": "IteratorSuite", "hook": "HookSuite",
     "metric": "MetricSuite", "operator": "OperatorSuite", "merger": "MergerSuite", "monitor": "MonitorSuite",
     "exporter": "ExporterSuite", "recipe": "RecipeSuite", "verb": "VerbSuite", "op": "OpSuite",

@@ -1,11 +1,11 @@
-"""Contracts of data: sources, readers, extractors, preprocessors, datasets, iterators."""
+"""Contracts of data: sources, readers, extractors, encoders, preprocessors, datasets, iterators."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 
@@ -40,6 +40,45 @@ class Extractor(Settled):
     @abstractmethod
     def extract(self, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return arrays by section, one row per sample."""
+
+
+class Encoder(Settled):
+    """Turn one column of a table into numbers; what it learns from the training rows is saved with the run.
+
+    A column is an Arrow array (``pyarrow.Array``): float64, int64, bool, string, date32, timestamp or a dictionary of
+    strings; a missing value is null.  ``kinds`` are the kinds of columns that the encoder takes, of ``number``,
+    ``boolean``, ``category``, ``date``, ``text``, ``identifier`` and ``constant``; ``section`` is the section of the
+    data that the numbers belong to.
+
+    Values that cannot be encoded raise SigmaDataError with ``row``, the number of the first of them in what was given.
+    """
+
+    section: str
+    kinds: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def fit(self, columns: Iterable[Any], targets: Iterable[np.ndarray] | None = None) -> dict[str, Any]:
+        """Return what is learned from the training rows, as plain JSON values.
+
+        ``columns`` are the batches of the column, read lazily, and again on every iteration over them; rows are
+        numbered from 0 over all batches.  The state is the same to the bit however the rows are divided into batches.
+        ``targets``, where there are any, have the same batches: class indices if they are integers, else numbers.
+        """
+
+    @abstractmethod
+    def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
+        """Return the numbers of a batch, of shape (rows, width): float64, or int32 for indices of an embedding."""
+
+    def apply_training(self, column: Any, state: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        """Return the numbers of training rows, whose numbers are ``rows``; by default, what :meth:`apply` returns.
+
+        An encoder that learns from targets leaves a row's own target out here.
+        """
+        return self.apply(column, state)
+
+    @abstractmethod
+    def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return a unique name for each number that a value of the column becomes."""
 
 
 class Preprocessor(Settled):

@@ -27,6 +27,7 @@ from sigma_kernel import CostLayer as CostLayer
 from sigma_kernel import Criterion as Criterion
 from sigma_kernel import Dataset as Dataset
 from sigma_kernel import Draws as Draws
+from sigma_kernel import Encoder as Encoder
 from sigma_kernel import Environment as Environment
 from sigma_kernel import Excerpt as Excerpt
 from sigma_kernel import Exporter as Exporter

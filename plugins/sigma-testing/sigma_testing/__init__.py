@@ -19,6 +19,7 @@ MODULES = {
     "counting": "TWICE growth",
     "data": "DatasetSuite PreprocessorSuite SourceSuite",
     "doing": "Do",
+    "encoders": "EncoderSuite",
     "exporters": "ExporterSuite inference",
     "functions": "ActivationSuite OpSuite",
     "generators": "GeneratorSuite",

@@ -10,6 +10,7 @@ from . import (
     test_lowering_suite as lowerings,
     test_suite_faults as small,
     test_suite_faults_of_data as data,
+    test_suite_faults_of_encoders as encoders,
     test_suite_faults_of_hooks as hooks,
     test_suite_faults_of_launching as launching,
     test_suite_faults_of_layers as layers,
@@ -26,7 +27,7 @@ TABLES: dict[str, Mapping[Any, Any]] = {
     "initialisers": optimisers.INITIALISERS, "data sets": data.DATASETS, "preprocessors": data.PREPROCESSORS,
     "sources": data.SOURCES, "hooks": hooks.HOOKS, "backends": backends.BACKENDS, "recipes": launching.RECIPES,
     "commands": launching.COMMANDS, "operators": operators.OPERATORS, "monitors": operators.MONITORS,
-    "plugins": plugins.BROKEN,
+    "plugins": plugins.BROKEN, "encoders": encoders.ENCODERS,
 }  # fmt: skip
 
 

@@ -142,7 +142,7 @@ def modules(part: Part, work: Workload) -> Iterator[Any]:
         case "layer_norm":
             yield transformer.layer_norm(work, part.layer, part.settings["epsilon"])
         case "encoder":
-            yield transformer.Encoder(part, work, ACTIVATIONS[part.settings["activation"]])
+            yield transformer.EncoderModule(part, work, ACTIVATIONS[part.settings["activation"]])
         case "recurrence":
             yield Recurrence(part, work)
         case _:

@@ -58,7 +58,7 @@ def linear(work: Workload, *layers: str) -> Any:
     return module
 
 
-class Encoder(nn.Module):  # type: ignore[misc]
+class EncoderModule(nn.Module):  # type: ignore[misc]
     """One block: attention of a sequence to itself, and a feed-forward network."""
 
     def __init__(self, part: Part, work: Workload, activation: Callable[[], Any]) -> None:

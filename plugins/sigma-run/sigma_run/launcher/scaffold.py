@@ -20,6 +20,7 @@ SERIES = __version__.rpartition(".")[0]  # the first minor version that a new pl
 FUNCTIONS = ("activation", "lowering", "op", "panel", "recipe", "verb")  # kinds whose component is no class
 
 LIBRARIES = {
+    "encoder": ', "pyarrow >=17.0"',
     "store": f', "sigma-store ~={SERIES}"',
     "trainer": f', "sigma-training ~={SERIES}"',
     "verb": ', "click >=8.1.7"',
@@ -27,6 +28,7 @@ LIBRARIES = {
 EXTRAS = {  # of sigma-testing, by what its suites need besides
     "run": ("recipe", "verb"),
     "store,training": ("command", "trainer"),
+    "tables": ("encoder",),
     "training": (
         "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel",
     ),
