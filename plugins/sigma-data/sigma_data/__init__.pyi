@@ -26,8 +26,12 @@ from sigma_data.iterators.minibatch import Minibatch as Minibatch
 from sigma_data.iterators.sequential import Sequential as Sequential
 from sigma_data.iterators.shuffle import Shuffle as Shuffle
 from sigma_data.preprocessors.cast import Cast as Cast
+from sigma_data.preprocessors.clip import RangeClip as RangeClip
+from sigma_data.preprocessors.log import Log as Log
 from sigma_data.preprocessors.normalise import Normalise as Normalise
 from sigma_data.preprocessors.one_hot import OneHot as OneHot
+from sigma_data.preprocessors.quantile import QuantileTransform as QuantileTransform
+from sigma_data.preprocessors.robust import Robust as Robust
 from sigma_data.preprocessors.scale import Scale as Scale
 from sigma_data.preprocessors.standardise import Standardise as Standardise
 from sigma_data.readers.bytes import BytesReader as BytesReader

@@ -39,6 +39,16 @@ OFFERED = {
         "one_hot": ("preprocessors.one_hot:OneHot", "One-hot encode class indices."),
         "scale": ("preprocessors.scale:Scale", "Multiply by a factor and add an offset."),
         "cast": ("preprocessors.cast:Cast", "Cast values to another dtype."),
+        "robust": (
+            "preprocessors.robust:Robust",
+            "Scale every feature by its median and the distance of two quantiles.",
+        ),
+        "quantile": (
+            "preprocessors.quantile:QuantileTransform",
+            "Map every feature to a normal or a uniform distribution by its quantiles.",
+        ),
+        "log": ("preprocessors.log:Log", "Take the logarithm of numbers of either sign."),
+        "clip": ("preprocessors.clip:RangeClip", "Limit values to a range, such as that between two quantiles."),
     },
     "iterator": {
         "minibatch": ("iterators.minibatch:Minibatch", "Shuffled minibatches, in a new order each epoch."),
@@ -72,6 +82,8 @@ OFFERED = {
 ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "normalise": "min_max_scaler rescaling",
     "standardise": "standard_scaler",
+    "robust": "robust_scaler",
+    "quantile": "quantile_transformer n_quantiles=quantiles output_distribution=target",
     "one_hot": "one_hot_encoder to_categorical num_classes=classes",
     "stream": "generator data_loader iterable_dataset",
     "arrays": "tensor_dataset",

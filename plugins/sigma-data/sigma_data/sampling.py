@@ -1,0 +1,54 @@
+"""Samples of rows for quantiles, the same however the rows are divided into batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+MOST = 1 << 20  # rows in a sample
+ELEMENTS = 1 << 24  # numbers in a sample of rows of many features
+FEWEST = 1 << 14  # rows in a sample, however many features they have
+
+
+def mix(numbers: np.ndarray) -> np.ndarray:
+    """Return a 64-bit hash of each number, distinct for distinct ones.
+
+    SplitMix64: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014, figure 17.
+    """
+    bits = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def sample_rows(blocks: Iterable[np.ndarray], most: int | None = None) -> np.ndarray:
+    """Return the rows of all blocks; of more than ``most``, those whose numbers have the smallest hashes.
+
+    By default, ``most`` is MOST, or less for rows of many features: ELEMENTS numbers in all, but at least FEWEST rows.
+    These are a random sample, so that the share of rows below a quantile of the sample differs from that quantile's by
+    less than sqrt(7.3 / most) with a probability of 1 - 10^-6: 0.3 % for a million rows.
+
+    Massart, The Tight Constant in the Dvoretzky-Kiefer-Wolfowitz Inequality, Annals of Probability 18 (3), 1990.
+    """
+    held: list[np.ndarray] = []
+    keys: list[np.ndarray] = []
+    rows = 0
+    for block in blocks:
+        limit = most or max(FEWEST, min(MOST, ELEMENTS // max(1, block[:1].size)))
+        held, keys = [*held, block], [*keys, mix(np.arange(rows, rows + len(block)))]
+        rows += len(block)
+        if sum(map(len, held)) > 2 * limit:
+            held, keys = _smallest(held, keys, limit)
+    if not rows:
+        return np.zeros(0)
+    return _smallest(held, keys, limit)[0][0]
+
+
+def _smallest(held: list[np.ndarray], keys: list[np.ndarray], most: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the rows with the smallest keys."""
+    rows, numbers = np.concatenate(held), np.concatenate(keys)
+    if len(rows) > most:
+        chosen = np.argpartition(numbers, most - 1)[:most]
+        rows, numbers = rows[chosen], numbers[chosen]
+    return [rows], [numbers]
