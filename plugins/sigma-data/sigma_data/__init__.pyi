@@ -18,6 +18,14 @@ from sigma_data.datasets.synthetic import Synthetic as Synthetic
 from sigma_data.datasets.tictactoe import TicTacToe as TicTacToe
 from sigma_data.datasets.wdbc import Wdbc as Wdbc
 from sigma_data.datasets.xor import Xor as Xor
+from sigma_data.encoders.boolean import BooleanEncoder as BooleanEncoder
+from sigma_data.encoders.date import DateEncoder as DateEncoder
+from sigma_data.encoders.hashing import HashingEncoder as HashingEncoder
+from sigma_data.encoders.index import IndexEncoder as IndexEncoder
+from sigma_data.encoders.number import NumberEncoder as NumberEncoder
+from sigma_data.encoders.one_hot import OneHotEncoder as OneHotEncoder
+from sigma_data.encoders.ordinal import OrdinalEncoder as OrdinalEncoder
+from sigma_data.encoders.target_mean import TargetMeanEncoder as TargetMeanEncoder
 from sigma_data.extractors.columns import Column as Column
 from sigma_data.extractors.columns import Columns as Columns
 from sigma_data.extractors.offsets import Field as Field

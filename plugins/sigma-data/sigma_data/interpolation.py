@@ -61,7 +61,7 @@ def interpolate(x: Any, knots: np.ndarray, values: np.ndarray) -> Any:
 def _search_array(x: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """Return the index of the last knot that is not above x, in the knots of all features one after the other."""
     count = knots.shape[-1]
-    flat = x.reshape(len(x), -1)
+    flat = x.reshape(len(x), knots[..., 0].size)
     places = np.empty(flat.shape, np.int64)
     for feature, own in enumerate(knots.reshape(-1, count)):
         places[:, feature] = np.searchsorted(own, flat[:, feature], side="right") + (feature * count - 1)

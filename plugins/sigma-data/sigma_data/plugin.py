@@ -30,6 +30,19 @@ OFFERED = {
         "table": ("table:Table", "Read columns of a data frame by name, as during training."),
         "offsets": ("extractors.offsets:Offsets", "Split fixed-size records into sections by byte offset."),
     },
+    "encoder": {
+        "number": ("encoders.number:NumberEncoder", "A number: missing values replaced, limited, scaled."),
+        "boolean": ("encoders.boolean:BooleanEncoder", "Booleans, or words for them, as 0 and 1."),
+        "one_hot": ("encoders.one_hot:OneHotEncoder", "A category as a vector with a 1 at its place."),
+        "ordinal": ("encoders.ordinal:OrdinalEncoder", "A category as its rank in an order."),
+        "index": ("encoders.index:IndexEncoder", "A category as an index, for the layer embedding."),
+        "hashing": ("encoders.hashing:HashingEncoder", "A category of any number of them, by its hash."),
+        "target_mean": (
+            "encoders.target_mean:TargetMeanEncoder",
+            "A category as the mean of its targets, without leaks.",
+        ),
+        "date": ("encoders.date:DateEncoder", "A date by its parts, which come again, and the time passed."),
+    },
     "preprocessor": {
         "normalise": ("preprocessors.normalise:Normalise", "Rescale values from one range to another, such as 0 to 1."),
         "standardise": (
@@ -84,7 +97,12 @@ ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "standardise": "standard_scaler",
     "robust": "robust_scaler",
     "quantile": "quantile_transformer n_quantiles=quantiles output_distribution=target",
-    "one_hot": "one_hot_encoder to_categorical num_classes=classes",
+    "preprocessor one_hot": "one_hot_encoder to_categorical num_classes=classes",
+    "encoder one_hot": "one_hot_encoder get_dummies category_encoding min_frequency=least",
+    "ordinal": "ordinal_encoder categories=order",
+    "index": "label_encoder string_lookup",
+    "hashing": "feature_hasher n_features=size",
+    "target_mean": "target_encoder smooth=smoothing cv=folds",
     "stream": "generator data_loader iterable_dataset",
     "arrays": "tensor_dataset",
     "divided": "random_state=seed test_size=split",
@@ -114,7 +132,7 @@ def sigma_components() -> list[Component]:
             name,
             f"sigma_data.{path}",
             summary,
-            also_known_as=ALSO_KNOWN_AS.get(name, ""),
+            also_known_as=ALSO_KNOWN_AS.get(name, ALSO_KNOWN_AS.get(f"{kind} {name}", "")),
             default_for=DEFAULT_FOR.get((kind, name), ""),
         )
         for kind, table in OFFERED.items()

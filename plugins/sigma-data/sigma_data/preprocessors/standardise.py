@@ -29,11 +29,8 @@ class Standardise(Preprocessor):
 
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return ``mean`` and ``deviation``, float64, of a sample's shape."""
-        moments = reduce(_Moments.merge, map(_Moments.from_block, blocks))
-        low, high = moments.ends
-        constant = low == high  # by the values: rounding can make the deviation of equal numbers nonzero
-        mean = np.where(constant, low, moments.mean)
-        deviation = np.where(constant, 1.0, np.sqrt(moments.variance))
+        moments = reduce(RowMoments.merge, map(RowMoments.from_block, blocks))
+        mean, deviation = moments.scale
         return {"mean": np.asarray(mean, np.float64), "deviation": np.asarray(deviation, np.float64)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -52,8 +49,8 @@ class Standardise(Preprocessor):
 
 
 @frozen(eq=False)
-class _Moments:
-    """Statistics of some rows: count, mean, variance, minimum and maximum."""
+class RowMoments:
+    """Statistics of rows: count, mean, variance, minimum and maximum of each feature."""
 
     rows: int
     mean: np.ndarray
@@ -61,17 +58,24 @@ class _Moments:
     ends: Ends
 
     @classmethod
-    def from_block(cls, values: np.ndarray) -> _Moments:
+    def from_block(cls, values: np.ndarray) -> RowMoments:
         """Return the statistics of one block."""
         mean, variance = values.mean(axis=0, dtype=np.float64), values.var(axis=0, dtype=np.float64)
         return cls(len(values), mean, variance, (values.min(axis=0), values.max(axis=0)))
 
-    def merge(self, other: _Moments) -> _Moments:
+    @property
+    def scale(self) -> Ends:
+        """Return mean and deviation; of a constant feature, its value and 1."""
+        low, high = self.ends
+        constant = low == high  # by the values: rounding can make the deviation of equal numbers nonzero
+        return np.where(constant, low, self.mean), np.where(constant, 1.0, np.sqrt(self.variance))
+
+    def merge(self, other: RowMoments) -> RowMoments:
         """Return the statistics of the rows of both."""
         rows = self.rows + other.rows
         share, apart = other.rows / rows, other.mean - self.mean
         variance = self.variance * (1 - share) + other.variance * share + apart * apart * (share * (1 - share))
-        return _Moments(rows, self.mean + apart * share, variance, wider(self.ends, other.ends))
+        return RowMoments(rows, self.mean + apart * share, variance, wider(self.ends, other.ends))
 
 
 def wider(one: Ends, other: Ends) -> Ends:
