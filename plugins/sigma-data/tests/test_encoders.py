@@ -355,6 +355,13 @@ def test_targets_of_another_number_of_rows_are_refused() -> None:
         TargetMeanEncoder().fit([WORDS], [np.zeros(3)])
 
 
+def test_a_target_that_is_not_finite_is_refused_with_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "ROWS", 2)
+    targets = np.array([0.0, 1.0, 2.0, np.nan, 4.0, 5.0, 6.0])
+    with pytest.raises(SigmaDataError, match=r"^row 3: the target is not finite\. Correct it, or leave the row out\.$"):
+        TargetMeanEncoder().fit([WORDS], [targets])
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

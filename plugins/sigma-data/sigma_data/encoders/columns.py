@@ -143,12 +143,13 @@ def _count(values: Any, counts: np.ndarray) -> tuple[Any, np.ndarray]:
     return codes.dictionary, sums
 
 
-def place_categories(column: Any, categories: Sequence[Any]) -> np.ndarray:
+def place_categories(column: Any, categories: Any) -> np.ndarray:
     """Return the place of each value among the categories, int64, -1 where it is none of them or null.
 
+    ``categories`` are a list, or an Arrow array, which saves time where they are many and there are several batches.
     Numbers are compared as numbers and, with words, by their text.
     """
-    values, options = read_categories(column), pa.array(categories)
+    values, options = read_categories(column), categories if isinstance(categories, pa.Array) else pa.array(categories)
     if not len(options):
         return np.full(len(values), -1)
     kinds = (values.type, options.type)

@@ -82,10 +82,14 @@ class OneHotEncoder(Encoder):
         if self.unseen == "refuse":
             seen = np.maximum(places, place_categories(values, state["rare"]))
             refuse_unseen(seen, missing, column, [*categories, *state["rare"]], REMEDY)
-        other = (places < 0) & ~missing
-        beyond = [part for part, there in ((other, state["rare"]), (missing, state["missing"])) if there]
-        vectors = np.equal(places[:, None], np.arange(len(categories)))
-        return np.column_stack([vectors, *beyond]).astype(np.float64)
+        width = len(categories)
+        for value, there in (((places < 0) & ~missing, state["rare"]), (missing, state["missing"])):
+            if there:
+                places, width = np.where(value, width, places), width + 1
+        vectors = np.zeros((len(places), width))
+        rows = np.flatnonzero(places >= 0)
+        vectors[rows, places[rows]] = 1.0
+        return vectors
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the column with each category."""

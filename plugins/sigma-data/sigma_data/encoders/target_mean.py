@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from sigma_data.encoders.columns import (
     EMPTY,
+    FIX,
     count_categories,
     is_missing,
     place_categories,
@@ -49,14 +50,14 @@ class TargetMeanEncoder(Encoder):
     section: str = field(default="inputs", kw_only=True)
 
     def fit(self, columns: Iterable[Any], targets: Iterable[np.ndarray] | None = None) -> dict[str, Any]:
-        """Return the ``categories``, and ``counts`` and ``sums`` of their targets in each fold.
+        """Return the ``categories``, and ``counts`` and ``sums`` of targets in the table of categories and folds.
 
-        Counts have the shape (categories + 1, folds), sums (categories + 1, folds, numbers); the last category is the
-        missing value.
+        Only its ``cells`` with any rows are kept.  A cell is the number of a category times the folds, plus the fold;
+        the missing value comes after all categories.  Targets have ``width`` numbers each.
         """
         if targets is None:
             raise SigmaConfigError("target_mean: there are no targets to learn from. Use another encoder.")
-        categories = count_categories(read_batches(columns, read_categories))[0].to_pylist()
+        categories, _, _ = count_categories(read_batches(columns, read_categories))
         width, classes = _describe(targets)
         counts = np.zeros((len(categories) + 1) * self.folds)
         sums = np.zeros((len(counts), width))
@@ -71,12 +72,14 @@ class TargetMeanEncoder(Encoder):
         if not first:
             raise SigmaDataError(EMPTY)
         return {
-            "categories": categories,
-            "counts": counts.reshape(-1, self.folds).tolist(),
-            "sums": sums.reshape(-1, self.folds, width).tolist(),
+            "categories": categories.to_pylist(),
+            "width": width,
+            "cells": (cells := np.flatnonzero(counts)).tolist(),
+            "counts": counts[cells].tolist(),
+            "sums": sums[cells].ravel().tolist(),
         }
 
-    def _cells(self, column: Any, categories: list[Any], rows: np.ndarray) -> np.ndarray:
+    def _cells(self, column: Any, categories: Any, rows: np.ndarray) -> np.ndarray:
         """Return the place of each training row in the flat table of categories and folds."""
         places = place_categories(column, categories)
         return np.asarray(np.where(places < 0, len(categories), places) * self.folds + self._fold(rows))
@@ -86,18 +89,26 @@ class TargetMeanEncoder(Encoder):
 
     def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
         """Return the means of all training rows, of shape (rows, numbers)."""
-        counts, sums = np.array(state["counts"]), np.array(state["sums"])
+        counts, sums = self._table(state)
         means = self._means(counts.sum(axis=1), sums.sum(axis=1))
         return np.asarray(means[_places(column, state["categories"])])
 
     def apply_training(self, column: Any, state: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
         """Return the means of the training rows in other folds, of shape (rows, numbers)."""
-        counts, sums = np.array(state["counts"]), np.array(state["sums"])
+        counts, sums = self._table(state)
         means = [
             self._means(np.delete(counts, k, 1).sum(axis=1), np.delete(sums, k, 1).sum(axis=1))
             for k in range(self.folds)
         ]
         return np.asarray(np.stack(means)[self._fold(rows), _places(column, state["categories"])])
+
+    def _table(self, state: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Return counts, of shape (categories + 1, folds), and sums, (categories + 1, folds, width)."""
+        width, size = state["width"], (len(state["categories"]) + 1) * self.folds
+        counts, sums = np.zeros(size), np.zeros((size, width))
+        counts[state["cells"]] = state["counts"]
+        sums[state["cells"]] = np.array(state["sums"]).reshape(-1, width)
+        return counts.reshape(-1, self.folds), sums.reshape(-1, self.folds, width)
 
     def _means(self, counts: np.ndarray, sums: np.ndarray) -> np.ndarray:
         """Return the encoded categories, the missing value, and unseen ones."""
@@ -107,7 +118,7 @@ class TargetMeanEncoder(Encoder):
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the column with the target, or with each class."""
-        width = len(state["sums"][0][0])
+        width = state["width"]
         return (f"{column} target",) if width == 1 else tuple(f"{column} target {i}" for i in range(width))
 
 
@@ -138,9 +149,13 @@ def _numbers(targets: np.ndarray, classes: int) -> np.ndarray:
 
 def _pairs(columns: Iterable[Any], targets: Iterable[np.ndarray]) -> Iterator[tuple[Any, np.ndarray]]:
     """Yield the column and the targets in batches of equal size; raise SigmaDataError unless they have as many rows."""
-    batches = rebatch(targets, np.concatenate)
+    batches, first = rebatch(targets, np.concatenate), 0
     for column in read_batches(columns, read_categories):
         batch = next(batches, np.zeros(0))
         if len(batch) != len(column):
             raise SigmaDataError("the column and the targets have different numbers of rows. Give a target for each.")
+        wrong = ~np.isfinite(_numbers(batch, 0)).all(axis=1)
+        if wrong.any():
+            raise SigmaDataError(f"the target is not finite. {FIX}", row=first + int(np.argmax(wrong)))
         yield column, batch
+        first += len(column)
