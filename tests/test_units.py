@@ -59,7 +59,7 @@ class Invertible(Logarithm):
 def trainer(targets: np.ndarray, preprocessors: Any, network: str = LINE, **settings: Any) -> Any:
     given = {"backend": "numpy", "batch_size": 30, "initialisers": ZEROS, "metrics": METRICS, **settings}
     given = {"optimiser": {"type": "gradient_descent", "learning_rate": 0.1}, **given}
-    data = {"inputs": X, "targets": targets}
+    data = {"inputs": X[: len(targets)], "targets": targets}
     return Environment("units", seed=1).create_trainer(network=network, data=data, preprocessors=preprocessors, **given)
 
 
@@ -86,6 +86,16 @@ def test_a_network_that_says_0_predicts_the_mean_of_standardised_targets(targets
     assert found["root_mean_square_error"] == pytest.approx(squared, rel=1e-6)
     assert found["r_squared"] == pytest.approx(0.0, abs=1e-6)
     assert found["loss"] == pytest.approx(1.0, rel=1e-6)  # a variance of standardised targets
+
+
+@BACKENDS
+@pytest.mark.parametrize("step", ["robust", "quantile"])
+def test_a_network_that_says_0_predicts_the_median_of_targets_scaled_by_rank(step: str, backend: str) -> None:
+    made = trainer(PRICES[:29], [{"type": step, "section": "targets"}], backend=backend, batch_size=29)
+    np.testing.assert_allclose(made.predict(X), np.full((30, 1), np.median(PRICES[:29])), rtol=1e-12)
+    found = made.evaluate("training", dict(zip(METRICS, METRICS, strict=True)))
+    around = np.abs(PRICES[:29] - np.median(PRICES[:29]))
+    assert found["mean_absolute_error"] == pytest.approx(mean(around), rel=1e-6)
 
 
 @BACKENDS

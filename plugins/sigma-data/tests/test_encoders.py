@@ -133,6 +133,7 @@ def test_missing_ranks_are_the_median_of_the_training_rows() -> None:
     encoder = OrdinalEncoder(["low", "middle", "high"], missing="median", unseen="missing")
     column = pa.array(["low", "high", None, "high", "high"])
     assert encode(encoder, column, pa.array([None, "huge", "middle"])) == [[2], [2], [1]]
+    assert encode(OrdinalEncoder(missing="median"), pa.array(["a", "a", "a", "b", "c", None]))[-1] == [0]
     assert encode(OrdinalEncoder(missing=-1), pa.array(["a", None])) == [[0], [-1]]
 
 
@@ -264,6 +265,11 @@ def test_parts_of_a_date_are_shares_of_their_cycles() -> None:
     )  # fmt: skip
 
 
+def test_a_weekend_is_saturday_and_sunday() -> None:
+    week = pa.array([date(2024, 3, day) for day in range(4, 11)])  # from a Monday on
+    assert encode(DateEncoder(["weekend"]), week) == [[0]] * 5 + [[1]] * 2
+
+
 def test_parts_that_do_not_differ_are_left_out() -> None:
     years = pa.array([date(2001, 1, 1), date(2007, 1, 1)])  # both Mondays
     assert names(DateEncoder(), years) == ("x elapsed",)
@@ -337,6 +343,12 @@ def test_values_that_cannot_be_learned_from_are_refused_with_their_row(
     with pytest.raises((SigmaDataError, SigmaConfigError)) as error:
         encoder.fit([pa.array(column)])
     assert str(error.value).startswith(message)
+
+
+def test_a_row_is_counted_over_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "ROWS", 2)
+    with pytest.raises(SigmaDataError, match=r"^row 5: there is no value\."):
+        NumberEncoder().fit([pa.array([1.0, 2.0, 3.0]), pa.array([4.0, 5.0, None])])
 
 
 def test_an_unseen_category_is_refused_with_its_row_and_the_remedy() -> None:

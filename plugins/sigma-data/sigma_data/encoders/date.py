@@ -103,7 +103,7 @@ class DateEncoder(Encoder):
             if part in CYCLES:
                 columns += [np.sin(2 * np.pi * cycles[part]), np.cos(2 * np.pi * cycles[part])]
             elif part == "weekend":
-                columns.append(cycles["weekday"] * CYCLES["weekday"] >= SATURDAY)
+                columns.append(cycles["weekday"] >= SATURDAY / CYCLES["weekday"])
             else:
                 columns.append((days - state["centre"]) / state["width"])
         encoded = np.where(missing[:, None], 0.0, np.column_stack(columns))

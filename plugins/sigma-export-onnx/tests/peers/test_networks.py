@@ -106,6 +106,10 @@ CHAIN = "+ dense(5, activation='tanh') + output(3) + softmax_cross_entropy()"
         {"type": "normalise", "source": (-200.0, 200.0), "target": (-1.0, 1.0)},
         {"type": "scale", "factor": 0.01, "offset": 0.5},
         {"type": "cast", "dtype": "float32"},
+        {"type": "robust"},
+        {"type": "quantile", "quantiles": 9},
+        {"type": "log", "unit": 0.5},
+        {"type": "clip", "share": 0.1},
     ],
     ids=lambda step: step["type"],
 )
@@ -123,6 +127,8 @@ def test_preprocessing_is_a_part_of_the_model(tmp_path: Path, step: dict[str, An
     [
         [{"type": "standardise", "section": "targets"}],
         [{"type": "scale", "section": "targets", "offset": -1.7e9}, {"type": "normalise", "section": "targets"}],
+        [{"type": "quantile", "section": "targets"}],
+        [{"type": "robust", "section": "targets"}],
     ],
 )
 def test_answers_are_in_the_units_of_targets(tmp_path: Path, steps: list[Any]) -> None:
