@@ -5,6 +5,7 @@ from sigma_data.datasets.adding import Adding as Adding
 from sigma_data.datasets.csv import Csv as Csv
 from sigma_data.datasets.digits import Digits as Digits
 from sigma_data.datasets.frame import Frame as Frame
+from sigma_data.datasets.image_folder import ImageFolder as ImageFolder
 from sigma_data.datasets.iris import Iris as Iris
 from sigma_data.datasets.latent import Latent as Latent
 from sigma_data.datasets.mnist import Mnist as Mnist

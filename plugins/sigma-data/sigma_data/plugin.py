@@ -82,6 +82,10 @@ OFFERED = {
         "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
         "csv": ("datasets.csv:Csv", "Your own CSV table, with a target column."),
         "npy": ("datasets.npy:Npy", "Your own arrays, in .npy files."),
+        "image_folder": (
+            "datasets.image_folder:ImageFolder",
+            "Your own pictures, in folders by class or listed in a table (needs Pillow).",
+        ),
         "frame": ("datasets.frame:Frame", "Your own data frame, with a target column (from Python)."),
         "arrays": ("arrays:Arrays", "Arrays, lists and data frames by section (from Python)."),
         "stream": ("stream:Stream", "Samples or batches of any iterable (from Python)."),
@@ -107,6 +111,7 @@ ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "arrays": "tensor_dataset",
     "divided": "random_state=seed test_size=split",
     "frame": "dataframe pandas",
+    "image_folder": "image_dataset_from_directory flow_from_directory ImageFolder",
     "iris": "load_iris",
     "digits": "load_digits",
     "wdbc": "breast_cancer load_breast_cancer",

@@ -1,0 +1,87 @@
+"""Pictures and their labels: those of the folders that hold them, or of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from attrs import frozen
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.picture_table import LabelTable
+from sigma_data.labels import Codes, Labels, list_first
+from sigma_data.pictures.decoding import ENDS
+from sigma_data.pictures.folder import Picture, list_pictures, picture_at, subfolders
+from sigma_kernel import SigmaDataError
+
+SPLITS = {  # names of folders that hold a split each
+    "training": "training", "train": "training",
+    "validation": "validation", "valid": "validation", "val": "validation",
+    "test": "test", "testing": "test",
+}  # fmt: skip
+
+
+@frozen(eq=False)
+class LabelledPictures:
+    """Pictures in the order of their paths, and their targets.
+
+    ``parts`` has the rows of each split that folders make, that for training first; ``others`` are files of other
+    kinds.
+    """
+
+    pictures: Sequence[Picture]
+    labels: Arrays
+    parts: Mapping[str, np.ndarray]
+    others: Sequence[str] = ()
+
+    def find_groups(self, expression: str, rows: np.ndarray) -> tuple[str, ...]:
+        """Return the group of each of some rows: what an expression, or else its parentheses, match in the path."""
+        groups = []
+        for picture in (self.pictures[row] for row in rows):
+            match = re.search(expression, picture.path)
+            if match is None:
+                raise SigmaDataError(
+                    f"{picture.path}: the group {expression!r} is not in this path. Correct the expression."
+                )
+            groups.append("/".join(map(str, match.groups())) if match.groups() else match[0])
+        return tuple(groups)
+
+
+def split_folders(root: Path) -> list[str]:
+    """Return the splits that the folders in a folder make, that for training first; none if these are classes."""
+    parts = {SPLITS.get(name.lower(), "") for name in subfolders(root)}
+    return sorted(parts, key=[*SPLITS.values()].index) if "training" in parts and "" not in parts else []
+
+
+def read_folders(root: Path) -> LabelledPictures:
+    """Return the pictures in the folders of their classes, which may be in those of splits.
+
+    Raises SigmaDataError for pictures outside of them, and for a class without pictures.
+    """
+    listing, parts = list_pictures(root), split_folders(root)
+    depth = 1 if parts else 0
+    names = [picture.path.split("/") for picture in listing.pictures]
+    if not names:
+        raise SigmaDataError(f"{root}: there is no picture in it. Their names end in {', '.join(ENDS)}.")
+    if loose := ["/".join(path) for path in names if len(path) < depth + 2]:
+        raise SigmaDataError(
+            f"{root}: {list_first(loose)} is not in the folder of a class. Move it to one, or name a `table` of labels."
+        )
+    classes = {path[depth] for path in names}
+    places = [root / part for part in subfolders(root)] if parts else [root]
+    if empty := sorted({name for place in places for name in subfolders(place)} - classes):
+        raise SigmaDataError(f"{root}: there is no picture of the class {list_first(empty)}. Add some, or delete it.")
+    codes = Codes(np.array([path[depth] for path in names], np.dtypes.StringDType()), f"{root}: folders")
+    homes = np.array([SPLITS.get(path[0].lower(), "") for path in names])
+    rows = {part: np.flatnonzero(homes == part) for part in parts}
+    return LabelledPictures(listing.pictures, Arrays(targets=Labels.from_codes(codes)), rows, listing.others)
+
+
+def read_listed(root: Path, table: LabelTable) -> LabelledPictures:
+    """Return the pictures that a table lists; raises SigmaDataError for paths that leave the folder."""
+    if not root.is_dir():
+        list_pictures(root)  # raises the error
+    paths, targets = table.read()
+    return LabelledPictures([picture_at(root, path) for path in paths], Arrays(targets=targets), {})

@@ -1,0 +1,1 @@
+"""Pictures of any size and format, decoded to arrays of one shape."""

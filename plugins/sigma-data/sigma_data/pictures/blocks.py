@@ -1,0 +1,158 @@
+"""Decode pictures in blocks: in memory, or once into a cache of memory-mapped files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from attrs import frozen
+
+from sigma_data.labels import list_first
+from sigma_data.pictures.cache import PictureCache
+from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError, pillow, without_warnings
+from sigma_data.pictures.folder import Picture
+from sigma_data.pictures.progress import DecodingProgress
+from sigma_kernel import SigmaDataError
+
+PREPARED = 1 << 28  # most bytes of the pictures of a block, once they are floats of 32 bits
+SHOWN = 10  # pictures named in an error
+
+
+@frozen(eq=False)
+class PictureBlock:
+    """The pictures of a block that could be decoded, their places among those listed, and what is wrong with others."""
+
+    pixels: np.ndarray
+    places: np.ndarray
+    faults: Mapping[str, str]  # by path
+
+
+def deal(rows: np.ndarray, form: PictureForm) -> list[np.ndarray]:
+    """Return rows dealt to as few blocks as can hold them, like cards, so that each has its share of every folder."""
+    most = max(1, PREPARED // (4 * prod(form.shape)))
+    count = -(-len(rows) // most)
+    return [rows[start::count] for start in range(count)]
+
+
+@frozen
+class Decoding:
+    """How the pictures of a folder are decoded.
+
+    Those that need more than ``memory`` bytes are kept in the ``cache``.
+    """
+
+    root: Path
+    form: PictureForm
+    memory: int
+    cache: Path | None
+    threads: int | None
+
+    def decode_all(self, parts: Sequence[Sequence[Picture]]) -> list[PictureBlock]:
+        """Return the blocks of pictures; raises SigmaDataError for one that changes while it is read."""
+        total = sum(map(len, parts))
+        progress, size = DecodingProgress(str(self.root), total), total * prod(self.form.shape)
+        cache = PictureCache.in_folder(self.cache, self.root, self.form) if size > self.memory else None
+        pillow()
+        with without_warnings(), ThreadPoolExecutor(self.threads or count_processors(), "sigma-pictures") as pool:
+            return [self._decode_block(part, pool, progress, cache) for part in parts]
+
+    def _decode_block(
+        self,
+        pictures: Sequence[Picture],
+        pool: ThreadPoolExecutor,
+        progress: DecodingProgress,
+        cache: PictureCache | None,
+    ) -> PictureBlock:
+        """Return the block of some pictures, from the cache if it is there."""
+        cached = None if cache is None else cache.read(pictures)
+        if cached is not None and not self._is_any_repaired(pictures, cached[1]):
+            progress.advance(len(pictures))
+            return _to_block(*cached, pictures)
+        pixels = np.empty((len(pictures), *self.form.shape), np.uint8)
+        faults = dict[str, str]()
+        decoded = pool.map(partial(self._decode, pixels), range(len(pictures)), pictures)
+        for picture, fault in zip(pictures, decoded, strict=True):
+            faults |= {picture.path: fault} if fault else {}
+            progress.advance()
+        if faults:
+            pixels = pixels[[picture.path not in faults for picture in pictures]]
+        if cache is not None:
+            cache.write(pictures, pixels, faults)
+            pixels, faults = cache.read(pictures) or (pixels, faults)
+        return _to_block(pixels, faults, pictures)
+
+    def _is_any_repaired(self, pictures: Sequence[Picture], faults: Mapping[str, str]) -> bool:
+        """Return whether a picture can be decoded that could not be before, as when it may be read by now."""
+        pixels = np.empty((1, *self.form.shape), np.uint8)
+        return not all(self._decode(pixels, 0, picture) for picture in pictures if picture.path in faults)
+
+    def _decode(self, pixels: np.ndarray, row: int, picture: Picture) -> str:
+        """Decode a picture to a row; return what is wrong with it, if anything is."""
+        try:
+            with open(self.root / picture.path, "rb", opener=_open) as stream:
+                self._check_unchanged(stream.fileno(), picture)
+                pixels[row] = self.form.decode(stream)
+                self._check_unchanged(stream.fileno(), picture)
+        except UnreadablePictureError as error:
+            return str(error)
+        except (OSError, ValueError) as error:  # ValueError for a path that holds a NUL
+            return f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        return ""
+
+    def _check_unchanged(self, descriptor: int, picture: Picture) -> None:
+        about = os.fstat(descriptor)
+        if (about.st_size, about.st_mtime_ns) != (picture.size, picture.modified):
+            raise SigmaDataError(
+                f"{self.root / picture.path}: has changed while the folder was read. Start again when it is complete."
+            )
+
+
+def _open(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe in place of the file would block
+
+
+def _to_block(pixels: np.ndarray, faults: Mapping[str, str], pictures: Sequence[Picture]) -> PictureBlock:
+    places = np.flatnonzero([picture.path not in faults for picture in pictures])
+    return PictureBlock(pixels, places, faults)
+
+
+def check_faults(root: Path, blocks: Sequence[PictureBlock], total: int, remedy: str) -> None:
+    """Raise SigmaDataError if some pictures cannot be decoded, with the first of them by name."""
+    faults = {path: fault for block in blocks for path, fault in block.faults.items()}
+    if faults:
+        raise SigmaDataError(
+            f"{root}: {len(faults):,} of {total:,} pictures cannot be used:{''.join(_lines(faults))}\n{remedy}"
+        )
+
+
+def _lines(faults: Mapping[str, str]) -> Iterator[str]:
+    for path in sorted(faults)[:SHOWN]:
+        yield f"\n  {path}: {faults[path]}"
+    if len(faults) > SHOWN:
+        yield f"\n  and {len(faults) - SHOWN:,} more"
+
+
+def describe_left_out(blocks: Sequence[PictureBlock], others: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence about pictures that cannot be decoded, and one about files that have other names."""
+    faults = {path: fault for block in blocks for path, fault in block.faults.items()}
+    notes = []
+    if faults:
+        first = "; ".join(f"{path} {faults[path]}" for path in sorted(faults)[:3])
+        notes.append(f"{_count(faults, 'picture')} left out: {first}{'; ...' if len(faults) > 3 else ''}.")
+    if others:
+        notes.append(f"{_count(others, 'file')} left out, by the end of the name: {list_first(others)}.")
+    return tuple(notes)
+
+
+def _count(items: Sized, what: str) -> str:
+    return f"1 {what} is" if len(items) == 1 else f"{len(items):,} {what}s are"
+
+
+def count_processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,107 @@
+"""List the pictures in a folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from attrs import frozen
+
+from sigma_data.pictures.decoding import ENDS
+from sigma_kernel import SigmaDataError
+from sigma_kernel.errors import suggest_name
+
+CLUTTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by systems, and hidden there
+
+
+@frozen
+class Picture:
+    """A file: its path below the folder, with slashes, and what tells whether it has changed since."""
+
+    path: str
+    size: int
+    modified: int  # nanoseconds since 1970
+
+
+@frozen
+class Listing:
+    """The pictures in a folder in the order of their paths, and the names of other files."""
+
+    pictures: tuple[Picture, ...]
+    others: tuple[str, ...]
+
+
+def list_pictures(root: Path) -> Listing:
+    """Return the files in a folder and the folders below that are pictures by their ends.
+
+    Hidden files are left out. Raises SigmaDataError for a missing folder, for links that leave the folder, and for
+    links to folders, which might never end.
+    """
+    if not root.is_dir():
+        what = "is not a folder" if root.exists() else "there is no such folder"
+        near = suggest_name(root.name, (path.name for path in root.parent.iterdir())) if root.parent.is_dir() else ""
+        raise SigmaDataError(f"{root}: {what}.{near or ' Check the path.'}")
+    pictures, others = list[Picture](), list[str]()
+    for path in _walk(root):
+        about = (root / path).stat()
+        if stat.S_ISREG(about.st_mode) and path.lower().endswith(ENDS):
+            pictures.append(Picture(path, about.st_size, about.st_mtime_ns))
+        else:
+            others.append(path)
+    return Listing(tuple(sorted(pictures, key=lambda picture: picture.path)), tuple(sorted(others)))
+
+
+def picture_at(root: Path, path: str) -> Picture:
+    """Return the picture at a path below a folder; one without a size if there is none.
+
+    Raises SigmaDataError for a path that leaves the folder.
+    """
+    try:
+        inside, about = (root / path).resolve().is_relative_to(root.resolve()), (root / path).stat()
+    except (OSError, ValueError, RuntimeError):  # missing, a NUL, or links in a circle: decoding reports it
+        inside, about = "\0" in path or Path(os.path.normpath(root / path)).is_relative_to(root), None
+    if not inside:
+        raise SigmaDataError(f"{root}: {path!r} leaves the folder. Give paths below it.")
+    if about is None or not stat.S_ISREG(about.st_mode):
+        return Picture(path, -1, 0)
+    return Picture(path, about.st_size, about.st_mtime_ns)
+
+
+def subfolders(root: Path) -> list[str]:
+    """Return the names of the folders in a folder, in order, without hidden ones; none if it is missing."""
+    if not root.is_dir():
+        return []
+    return sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not _is_hidden(entry.name))
+
+
+def _walk(root: Path) -> Iterator[str]:
+    """Yield the paths of all files that are not hidden, relative to the folder."""
+    home, waiting = root.resolve(), [""]
+    while waiting:
+        folder = waiting.pop()
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}".lstrip("/")
+                if _is_hidden(entry.name):
+                    continue
+                if entry.is_symlink():
+                    _check_link(root, path, home)
+                if entry.is_dir():
+                    waiting.append(path)
+                else:
+                    yield path
+
+
+def _check_link(root: Path, path: str, home: Path) -> None:
+    if not (root / path).exists():
+        raise SigmaDataError(f"{root / path}: is a link to nothing. Delete it.")
+    if not (root / path).resolve().is_relative_to(home):
+        raise SigmaDataError(f"{root / path}: is a link that leaves the folder {root}. Copy the file instead.")
+    if (root / path).is_dir():
+        raise SigmaDataError(f"{root / path}: is a link to a folder. Copy its files, or delete the link.")
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or name.lower() in CLUTTER

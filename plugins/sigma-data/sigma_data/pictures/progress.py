@@ -1,0 +1,27 @@
+"""Report how many pictures are decoded while a long preparation runs, on the standard error as downloads are."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from attrs import define, field
+
+PAUSE = 5.0  # seconds between two messages, and before the first
+
+
+@define
+class DecodingProgress:
+    """The number of pictures that are decoded, of all."""
+
+    where: str
+    total: int
+    _count: int = 0
+    _next: float = field(factory=lambda: time.monotonic() + PAUSE)
+
+    def advance(self, count: int = 1) -> None:
+        """Count pictures; report how many there are if that is due."""
+        self._count += count
+        if (now := time.monotonic()) >= self._next:
+            self._next = now + PAUSE
+            sys.stderr.write(f"{self.where}: {self._count:,} of {self.total:,} pictures decoded.\n")
