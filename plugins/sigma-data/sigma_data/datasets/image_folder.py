@@ -214,3 +214,7 @@ class ImageFolder(Divided):
         (block,) = Decoding(folder, self._form, sys.maxsize, None, self.threads).decode_all([pictures])
         check_faults(path, [block], len(pictures), "Replace them, or leave them out.")
         return scale_bytes(block.pixels, self.scale if white is None else white / 255)
+
+    def files(self, path: Path) -> list[Path]:
+        """Return the pictures in a folder, in the order of their samples."""
+        return [path / picture.path for picture in list_pictures(path).pictures]

@@ -1,8 +1,8 @@
 """A cache of decoded pictures: a memory-mapped .npy file for each block.
 
 The name of a block is the sha256 of its pictures (folder, path, size and time of the last change), of their form and of
-the version of Pillow, so that a changed picture is decoded again, with its block. Files are written under another name and renamed: an
-interrupted preparation continues with the first block that is missing.
+the version of Pillow, so that a changed picture is decoded again, with its block. Files are written under another name
+and renamed: an interrupted preparation continues with the first block that is missing.
 """
 
 from __future__ import annotations

@@ -46,7 +46,8 @@ def predict(
     """Predict with the trained network of the run folder RUN.
 
     INPUT is a table (.csv) with the columns of the training data (the target is optional), an array (.npy), or an image
-    (.png, .jpg) of the network's input size. Several files may be given.
+    (.png, .jpg) of the network's input size. Several files may be given. For a network that was trained on a folder of
+    pictures, INPUT is a picture of any size, or a folder of them.
 
     With --text, a network that was trained on characters continues a text instead.
     """
@@ -80,7 +81,7 @@ def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None
         predicted = model.predict(np.concatenate(parts))
     except SigmaDataError as error:
         raise _error_in_file(model, dict(zip(inputs, parts, strict=True)), error) from error
-    places = [(str(path), row) for path, part in zip(inputs, parts, strict=True) for row in range(len(part))]
+    places = [place for path, part in zip(inputs, parts, strict=True) for place in _places(model, path, len(part))]
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     choosing = model.network.choosing()
     classes = {name: model.names(name) for name in choosing}
@@ -96,6 +97,14 @@ def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> l
         )
     shape = next(iter(model.shapes.values()))
     return [_read(model, path, shape, white) for path in inputs]
+
+
+def _places(model: Trained, path: Path, count: int) -> list[tuple[str, int]]:
+    """Return the file of each sample, and its row there; of a folder, the files in it."""
+    files = getattr(model.trainer.data, "files", None)
+    return (
+        [(str(file), 0) for file in files(path)] if files and path.is_dir() else [(str(path), n) for n in range(count)]
+    )
 
 
 def _error_in_file(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:
