@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sigma_data import ImageFolder
+from sigma_kernel import Environment
 from sigma_run import load
 from sigma_run.launcher.group import main
 
@@ -100,3 +101,47 @@ def test_rows_that_have_changed_are_noticed_when_a_run_is_evaluated(sigma, tmp_p
     code, _, err = sigma("evaluate", folder)
     assert code == 1
     assert "have changed since the training" in err
+
+
+def test_a_network_is_evaluated_on_another_folder(sigma, tmp_path):
+    folder = json.loads(sigma("run", "shades.toml", "--json")[1])["folder"]
+    for i in range(10):
+        write(tmp_path / "new" / ("bright" if i % 2 else "dark") / f"{i}.png", 255 * (i % 2), 9, 9)
+    code, out, _ = sigma("evaluate", folder, "new", "--json")
+    assert code == 0
+    assert json.loads(out)["metrics"]["loss"] < 0.1
+    write(tmp_path / "new" / "grey" / "0.png", 100, 9, 9)
+    code, _, err = sigma("evaluate", folder, "new")
+    assert code != 0
+    assert "holds the class 'grey', which the training split does not have" in err
+
+
+def test_a_table_in_a_configuration_starts_in_its_folder(sigma, tmp_path, monkeypatch):
+    rows = [f"bright/{i}.png,1,{i}" if i % 2 else f"dark/{i}.png,0,{i}" for i in range(30)]
+    (tmp_path / "labels.csv").write_text("\n".join(["path,light,number", *rows]))
+    table = 'size = [6, 5]\ntable = "labels.csv"\ntarget = "light"'
+    (tmp_path / "shades.toml").write_text(TEXT.replace("size = [6, 5]", table))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    code, out, err = sigma("run", "../shades.toml", "--json")
+    assert code == 0, err
+    folder = json.loads(out)["folder"]
+    (tmp_path / "labels.csv").unlink()
+    write(tmp_path / "a.jpg", 250, 30, 90)
+    assert json.loads(sigma("predict", folder, tmp_path / "a.jpg", "--json")[1])["predictions"][0]["label"] == 1
+
+
+def test_a_run_on_a_frame_of_paths_predicts_pictures_of_any_size(sigma, tmp_path):
+    frame = {"path": [f"bright/{i}.png" if i % 2 else f"dark/{i}.png" for i in range(30)], "label": [*"ab"] * 15}
+    with Environment("frame", seed=0, folder=tmp_path / "runs") as environment:  # the rows are kept, not the files
+        environment.create_trainer(
+            data=ImageFolder("pictures", size=(6, 5), table=frame),
+            batch_size=8,
+            network="input(3, 6, 5) + flatten() + output(2) + softmax_cross_entropy()",
+            optimiser={"type": "adam", "learning_rate": 0.03},
+            epochs=8,
+        )
+        environment.run()
+    write(tmp_path / "new" / "a.jpg", 250, 30, 90)
+    _, out, _ = sigma("predict", environment.run_folder, "new", "--json")
+    assert [(row["input"], row["label"]) for row in json.loads(out)["predictions"]] == [("new/a.jpg", "b")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sigma_data import Digits, ImageFolder
+from sigma_data import Digits, ImageFolder, Saved
 from sigma_data.datasets.shares import Shares
 from sigma_data.pictures import blocks, rows, sizes
 from sigma_kernel import Environment, SigmaConfigError, SigmaDataError, SigmaPluginError
@@ -308,13 +310,13 @@ def test_a_table_names_pictures_and_their_classes(root, table):
 def test_several_columns_are_several_labels(root, table):
     data = ImageFolder(root, **SIZE, **ALL, table=table, target=["furry", "loud"])
     assert targets(data["training"]) == [[1, 0], [1, 1], [0, 1]]
-    assert data["training"].learned == {"targets": {"targets": ["furry", "loud"]}}
+    assert data["training"].learned["targets"] == {"targets": ["furry", "loud"]}
 
 
 def test_separated_words_are_several_labels(root, table):
     data = ImageFolder(root, **SIZE, **ALL, table=table, target="words", separator=";")
     assert targets(data["training"]) == [[0, 0], [0, 1], [1, 1]]
-    assert data["training"].learned == {"targets": {"targets": ["big", "tame"]}}
+    assert data["training"].learned["targets"] == {"targets": ["big", "tame"]}
 
 
 def test_a_column_of_numbers_is_a_target(root, table):
@@ -564,6 +566,20 @@ def test_samples_that_do_not_fit_are_refused(root, tmp_path, told):
     said = told(data.samples, root, (3, 6, 3))
     assert "1 of 21 pictures cannot be used:\n  cat/bad.png: is no picture" in said
     assert said.endswith("\nReplace them, or leave them out.")
+
+
+def test_what_a_run_has_learned_is_enough_to_read_samples(root, tmp_path, told):
+    data = ImageFolder(root, size=(6, 3), fit="pad", background=7, colours="grey", scale=0.5)
+    learned = json.loads(json.dumps(data["training"].learned))
+    kept = Saved(tmp_path / "rows.safetensors")
+    write(tmp_path / "wide.png", 200, side=9)
+    samples = kept.samples(tmp_path / "wide.png", (1, 6, 3), learned=learned)
+    assert np.array_equal(samples, data.samples(tmp_path / "wide.png", (1, 6, 3)))
+    assert samples[0, 0, :, 0].tolist() == [3.5, 100, 100, 100, 3.5, 3.5]
+    for damage in ({"form": {**learned["pictures"]["form"], "width": "3"}}, {"form": {}}, {"scale": None}, []):
+        damaged = {**learned["pictures"], **damage} if damage else damage
+        said = told(partial(kept.samples, learned={"pictures": damaged}), tmp_path / "wide.png", (1, 6, 3))
+        assert "wide.png: the form of the pictures is damaged in the checkpoint: " in said, damage
 
 
 # -- in use ------------------------------------------------------------------------------------------------------------

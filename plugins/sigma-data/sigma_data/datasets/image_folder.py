@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,12 +15,10 @@ from sigma_data.datasets.labelled_pictures import LabelledPictures, read_folders
 from sigma_data.datasets.picture_table import LabelTable
 from sigma_data.datasets.splits import Divided, Loaded, shares
 from sigma_data.pictures.blocks import Decoding, check_faults, deal, describe_left_out
-from sigma_data.pictures.decoding import ENDS, Fit, PictureForm
-from sigma_data.pictures.folder import list_pictures, picture_at
-from sigma_data.pictures.rows import Pictures, scale_bytes
+from sigma_data.pictures.decoding import Fit, PictureForm
+from sigma_data.pictures.rows import Pictures
+from sigma_data.pictures.samples import PictureSamples
 from sigma_data.pictures.sizes import free_memory, parse_size
-from sigma_data.readers.samples import SamplesReader
-from sigma_data.sources import local
 from sigma_data.splitting import split
 from sigma_kernel import Label, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import finite, ge, in_, le, optional
@@ -186,7 +183,7 @@ class ImageFolder(Divided):
         return {
             part: Pictures(
                 [pixels for name, pixels, _ in kept if name == part], [rows for name, _, rows in kept if name == part],
-                listed.labels, self.scale, notes,
+                listed.labels, self.scale, self._samples.to_plain(), notes,
             )
             for part in parts
         }  # fmt: skip
@@ -199,22 +196,9 @@ class ImageFolder(Divided):
         white: float | None = None,
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
-        """Return the pictures of a file or a folder, in the order of their paths, as those of the training.
+        """Return the pictures of a file or a folder, in the order of their paths, in the form of the training."""
+        return self._samples.read(path, shape, white)
 
-        An ``.npy`` file holds samples of this shape.
-        """
-        if not path.is_dir() and not path.name.lower().endswith(ENDS):
-            return SamplesReader(shape, white, self.scale).read(local(path))["values"]
-        if tuple(shape) != self._form.shape:
-            raise SigmaDataError(f"{path}: pictures have shape {self._form.shape}; the network takes {tuple(shape)}.")
-        folder = path if path.is_dir() else path.resolve().parent
-        pictures = list_pictures(path).pictures if path.is_dir() else (picture_at(folder, path.resolve().name),)
-        if not pictures:
-            raise SigmaDataError(f"{path}: there is no picture in it. Their names end in {', '.join(ENDS)}.")
-        (block,) = Decoding(folder, self._form, sys.maxsize, None, self.threads).decode_all([pictures])
-        check_faults(path, [block], len(pictures), "Replace them, or leave them out.")
-        return scale_bytes(block.pixels, self.scale if white is None else white / 255)
-
-    def files(self, path: Path) -> list[Path]:
-        """Return the pictures in a folder, in the order of their samples."""
-        return [path / picture.path for picture in list_pictures(path).pictures]
+    @property
+    def _samples(self) -> PictureSamples:
+        return PictureSamples(self._form, self.scale, self.threads)

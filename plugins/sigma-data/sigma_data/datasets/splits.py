@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import Attribute, define, field
 
+from sigma_data.pictures.folder import list_pictures
+from sigma_data.pictures.samples import saved_samples
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, check, split
@@ -54,8 +56,11 @@ class Splits(Mapping[str, Dataset], ABC):
     ) -> np.ndarray:
         """Return samples of one shape from a file, to predict from; see :class:`sigma_data.SamplesReader`.
 
-        Columns are found by name, if a run on columns with names has ``learned`` these.
+        Columns are found by name, if a run on columns with names has ``learned`` these; pictures are brought to the
+        form of those of the training.
         """
+        if (pictures := saved_samples(learned, str(path))) is not None:
+            return pictures.read(path, shape, white)
         table = read_table(learned or {}, "inputs", str(path))
         names = (learned or {}).get("columns", {}).get("inputs", ())
         settings: dict[str, Any] = {"inputs": tuple(names)} if names else {}
@@ -64,6 +69,10 @@ class Splits(Mapping[str, Dataset], ABC):
             settings = {"inputs": table.columns, "missing": table.missing, **encoding}
         reader = SamplesReader(shape, self.white if white is None else white, **settings)
         return reader.read(local(path))["values"]
+
+    def files(self, path: Path) -> list[Path]:
+        """Return the pictures in a folder, in the order of their samples."""
+        return [path / picture.path for picture in list_pictures(path).pictures]
 
     def _load_once(self) -> Loaded:
         if self._loaded is None:

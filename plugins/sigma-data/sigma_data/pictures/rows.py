@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from sigma_data.arrays import classes_lacking, read_only
 from sigma_data.subset import Subset
@@ -25,6 +26,7 @@ class Pictures(Dataset):
     rows_of_labels: Sequence[np.ndarray]
     labels: Dataset  # in one block
     scale: float = 1.0
+    form: Mapping[str, Any] = field(factory=dict)  # plain values, saved to predict from other pictures
     notes: tuple[str, ...] = ()
 
     @property
@@ -57,9 +59,9 @@ class Pictures(Dataset):
         return self.labels.class_names(section)
 
     @property
-    def learned(self) -> Mapping[str, object]:
-        """Return the names of the columns of targets."""
-        return getattr(self.labels, "learned", {})
+    def learned(self) -> Mapping[str, Any]:
+        """Return the form of the pictures, and the names of the columns of targets."""
+        return {**getattr(self.labels, "learned", {}), "pictures": self.form}
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> tuple[str, ...]:
         """Return which files are left out, and which classes a split lacks."""
