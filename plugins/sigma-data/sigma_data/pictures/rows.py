@@ -73,5 +73,8 @@ class Pictures(Dataset):
 
 
 def scale_bytes(values: np.ndarray, factor: float) -> np.ndarray:
-    """Return bytes times a factor, float32; unchanged if it is 1."""
-    return values if factor == 1.0 else np.multiply(np.arange(256), factor, dtype=np.float64).astype(np.float32)[values]
+    """Return bytes times a factor, computed in float64, as float32; unchanged if it is 1."""
+    if factor == 1.0:
+        return values
+    scaled = np.empty(values.shape, np.float32)  # without an array of float64 in between
+    return np.multiply(values, factor, out=scaled, dtype=np.float64, casting="same_kind")
