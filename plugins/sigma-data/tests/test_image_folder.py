@@ -225,6 +225,11 @@ def test_a_file_that_cannot_be_opened_is_broken(root, monkeypatch):
     assert "cat/05.png: cannot be read: Permission denied" in refusal(root)
 
 
+def cut(path):
+    """Cut a file off, as while it is still written."""
+    os.truncate(path, 30)
+
+
 def test_a_file_that_changes_while_the_folder_is_read_is_refused(root, monkeypatch):
     decode = blocks.PictureForm.decode
 
@@ -234,6 +239,8 @@ def test_a_file_that_changes_while_the_folder_is_read_is_refused(root, monkeypat
 
     monkeypatch.setattr(blocks.PictureForm, "decode", disturb)
     assert "cat/05.png: has changed while the folder was read" in refusal(root, broken="skip")
+    monkeypatch.setattr(blocks.PictureForm, "decode", lambda form, stream: cut(stream.name) or decode(form, stream))
+    assert "has changed while the folder was read" in refusal(root, broken="skip")
 
 
 def test_links_out_of_the_folder_are_refused(root, tmp_path):

@@ -16,6 +16,7 @@ from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError
 from sigma_kernel import SigmaPluginError
 
 Image = pytest.importorskip("PIL.Image")
+JpegImageFile = pytest.importorskip("PIL.JpegImagePlugin").JpegImageFile
 
 
 def encode(pixels, kind="PNG", **options):
@@ -221,22 +222,36 @@ def test_a_stripe_of_one_pixel_fits_any_size(fit):
     assert decode(encode(noise(500, 1)), fit=fit).shape == (3, 6, 8)
 
 
-def test_a_large_jpeg_is_decoded_at_a_fraction_of_its_size_and_looks_the_same():
-    smooth = np.add.outer(np.sin(np.arange(800) / 60), np.cos(np.arange(1200) / 90))
-    content = encode(((smooth + 2) * 60).astype(np.uint8), "JPEG", quality=95)
-    sizes = []
-    whole = Image.open(io.BytesIO(content)).resize((48, 32), Image.Resampling.BILINEAR)
-    load = type(Image.open(io.BytesIO(content))).load
+@pytest.fixture
+def loaded(monkeypatch):
+    """Return a list to which the size of each JPEG is added when it is decoded."""
+    sizes, load = [], JpegImageFile.load
 
     def observe(image):
         sizes.append(image.size)
         return load(image)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("PIL.JpegImagePlugin.JpegImageFile.load", observe)
-        pixels = decode(content, height=32, width=48, colours="grey")
-    assert sizes[0] == (150, 100)  # an eighth of each side: more than twice the size wanted
-    assert np.abs(pixels[0].astype(int) - np.asarray(whole)).max() <= 2
+    monkeypatch.setattr(JpegImageFile, "load", observe)
+    return sizes
+
+
+@pytest.mark.parametrize(("width", "size"), [(48, (150, 100)), (96, (300, 200)), (400, (1200, 800))])
+def test_a_large_jpeg_is_decoded_at_a_fraction_of_its_size_and_looks_the_same(loaded, width, size):
+    smooth = np.add.outer(np.sin(np.arange(800) / 60), np.cos(np.arange(1200) / 90))
+    content = encode(((smooth + 2) * 60).astype(np.uint8), "JPEG", quality=95)
+    pixels = decode(content, height=width * 2 // 3, width=width, colours="grey")
+    assert loaded[0] == size  # twice the size wanted, or more
+    whole = Image.open(io.BytesIO(content)).resize((width, width * 2 // 3), Image.Resampling.BILINEAR)
+    assert np.abs(pixels[0].astype(int) - np.asarray(whole)).max() <= 3
+
+
+@pytest.mark.parametrize(("fit", "size"), [("stretch", (800, 100)), ("crop", (800, 100)), ("pad", (100, 13))])
+def test_the_fraction_is_that_of_the_picture_as_it_is_turned(loaded, fit, size):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    content = encode(noise(100, 800, 0), "JPEG", exif=exif)
+    assert decode(content, height=8, width=64, fit=fit, colours="grey").shape == (1, 8, 64)
+    assert loaded[0] == size
 
 
 # -- bad files ---------------------------------------------------------------------------------------------------------

@@ -93,16 +93,17 @@ class Decoding:
 
     def _decode(self, pixels: np.ndarray, row: int, picture: Picture) -> str:
         """Decode a picture to a row; return what is wrong with it, if anything is."""
+        fault = ""
         try:
             with open(self.root / picture.path, "rb", opener=_open) as stream:
+                try:
+                    pixels[row] = self.form.decode(stream)
+                except UnreadablePictureError as error:
+                    fault = str(error)
                 self._check_unchanged(stream.fileno(), picture)
-                pixels[row] = self.form.decode(stream)
-                self._check_unchanged(stream.fileno(), picture)
-        except UnreadablePictureError as error:
-            return str(error)
         except (OSError, ValueError) as error:  # ValueError for a path that holds a NUL
             return f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        return ""
+        return fault
 
     def _check_unchanged(self, descriptor: int, picture: Picture) -> None:
         about = os.fstat(descriptor)
