@@ -398,7 +398,7 @@ def test_blocks_hold_at_most_as_much_as_they_may_and_a_share_of_every_class(root
 @pytest.mark.parametrize("memory", [0, "0.5 KB", "2 GB"])
 def test_rows_have_the_same_bits_whether_they_fit_into_memory_or_not(root, tmp_path, in_blocks, memory):
     whole = everything(root)
-    settings = {"memory": memory, "cache": tmp_path / "cache"}
+    settings = {"memory": memory, "cache": str(tmp_path / "cache")}
     assert everything(root, **settings) == whole
     files = sorted(path.name for path in (tmp_path / "cache").glob("*"))
     assert len(files) == (0 if memory == "2 GB" else 2 * len(whole))

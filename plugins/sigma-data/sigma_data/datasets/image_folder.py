@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import define, field
+from attrs import converters, define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.labelled_pictures import LabelledPictures, read_folders, read_listed, split_folders
@@ -100,7 +100,7 @@ class ImageFolder(Divided):
         default=None, converter=parse_size, validator=optional(ge(0)), kw_only=True,
         metadata={"accepts": int | str | None},
     )  # fmt: skip
-    cache: Path | None = field(default=None, kw_only=True)
+    cache: Path | None = field(default=None, converter=converters.optional(Path), kw_only=True)
     threads: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
     split: Mapping[str, float] = field(factory=dict, validator=_shares, kw_only=True)
     _groups: tuple[str, ...] | None = field(default=None, init=False, repr=False)

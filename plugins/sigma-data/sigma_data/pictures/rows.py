@@ -77,4 +77,5 @@ def scale_bytes(values: np.ndarray, factor: float) -> np.ndarray:
     if factor == 1.0:
         return values
     scaled = np.empty(values.shape, np.float32)  # without an array of float64 in between
-    return np.multiply(values, factor, out=scaled, dtype=np.float64, casting="same_kind")
+    np.multiply(values, factor, out=scaled, dtype=np.float64, casting="same_kind")
+    return scaled
