@@ -118,7 +118,8 @@ def test_too_many_categories_are_refused_before_they_take_memory(
 def test_a_large_table_is_encoded_piece_by_piece_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sigma_data.readers.pieces.CHARACTERS", 64)
+    monkeypatch.setattr("sigma_data.readers.csv.SMALL", 0)
+    monkeypatch.setattr("sigma_data.readers.delimited.CHUNK", 64)
     rng = np.random.default_rng(0)
     kinds = rng.integers(0, 3, 500)
     (tmp_path / "a.csv").write_text("kind,x,y\n" + "".join(f"{'abc'[k]},{i},0\n" for i, k in enumerate(kinds)))

@@ -1,10 +1,11 @@
-"""A table read by Arrow, by NumPy or by the slow path gives the same arrays and the same errors."""
+"""A table read by Arrow or by the slow path gives the same arrays and the same errors."""
 
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,10 @@ import pytest
 from hypothesis import given, settings as limits, strategies as st
 
 from sigma_data import Compressed, Csv, CsvReader
-from sigma_data.readers import pieces
+from sigma_data.readers import delimited
 from sigma_kernel import SigmaConfigError, SigmaDataError, Source
 
 Held = Callable[[bytes], Source]
-ARROW = pytest.mark.skipif(find_spec("pyarrow") is None, reason="needs Arrow: python -m pip install sigma-data[arrow]")
-LIBRARIES = ["numpy", pytest.param("arrow", marks=ARROW)]
 PLAIN = b"a,b,c\n1,2.5,x\n-3e2,4,y z\n5,.5,\n"
 
 # awkward tables, and how they are read
@@ -157,30 +156,22 @@ def with_care(reader: CsvReader, source: Source) -> Any:
         return outcome(reader, source)
 
 
-def swiftly(reader: CsvReader, source: Source, library: str, characters: int = pieces.CHARACTERS) -> Any:
+def swiftly(reader: CsvReader, source: Source, chunk: int = delimited.CHUNK) -> Any:
     with pytest.MonkeyPatch.context() as patch:
-        if library == "arrow":
-            from sigma_data.readers.arrow import by_arrow
-
-            patch.setattr(pieces, "by_numpy", by_arrow)
-            patch.setattr(pieces, "_library", lambda: by_arrow)
-        else:
-            patch.setattr(pieces, "_library", lambda: pieces.by_numpy)
-        patch.setattr(pieces, "CHARACTERS", characters)
+        patch.setattr("sigma_data.readers.csv.SMALL", 0)
+        patch.setattr(delimited, "CHUNK", chunk)
         return outcome(reader, source)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", TABLES)
-def test_the_fast_and_the_slow_path_give_the_same_arrays_and_errors(held: Held, name: str, library: str) -> None:
+def test_the_fast_and_the_slow_path_give_the_same_arrays_and_errors(held: Held, name: str) -> None:
     content, settings = TABLES[name]
     reader = CsvReader(**settings)
     wanted = with_care(reader, held(content))
-    for characters in (pieces.CHARACTERS, 16, 7, 1):
-        assert swiftly(reader, held(content), library, characters) == wanted
+    for chunk in (delimited.CHUNK, 16, 7, 1):
+        assert swiftly(reader, held(content), chunk) == wanted
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
 @limits(deadline=None)
 @given(
     st.text(st.sampled_from('1230.,-+e"x \n\n\r;\t') | st.sampled_from('1,,?nNaA"\n/'), max_size=60),
@@ -188,14 +179,13 @@ def test_the_fast_and_the_slow_path_give_the_same_arrays_and_errors(held: Held, 
     st.sampled_from(["refuse", "nan"]), st.booleans(), st.sampled_from(",;\t"), st.sampled_from([1, 5, 1 << 20]),
 )  # fmt: skip
 def test_any_number_format_gives_the_same_result_on_both_paths(
-    held: Held, library: str, text: str, words: Any, missing: Any, header: bool, delimiter: str, characters: int
+    held: Held, text: str, words: Any, missing: Any, header: bool, delimiter: str, chunk: int
 ) -> None:
     reader = CsvReader(text=words, missing=missing, header=header, delimiter=delimiter)
     source = held(("a,b\n" if header else "").replace(",", delimiter).encode() + text.encode())
-    assert swiftly(reader, source, library, characters) == with_care(reader, source)
+    assert swiftly(reader, source, chunk) == with_care(reader, source)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("name", ["plain", "plain numbers", "some columns", "quotes", "blank lines", "windows", "huge",
                                   "a decimal comma", "a decimal comma in words", "latin", "utf-16", "no header",
                                   "one column of words", "digits to the last", "blanks around", "gaps and words",
@@ -203,44 +193,33 @@ def test_any_number_format_gives_the_same_result_on_both_paths(
                                   "gaps and a decimal comma", "gaps without a header", "gaps between carets",
                                   "gaps in columns that are not looked at", "missing numbers", "missing words",
                                   "quotes within quotes", "quotes alone"])  # fmt: skip
-def test_plain_tables_are_parsed_by_the_library_only(
-    held: Held, monkeypatch: pytest.MonkeyPatch, name: str, library: str
-) -> None:
+def test_plain_tables_are_parsed_by_the_library_only(held: Held, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(CsvReader, "_carefully", lambda *_: pytest.fail("was read with care"))
     content, settings = TABLES[name]
-    assert not isinstance(swiftly(CsvReader(**settings), held(content), library, 16), str)
+    assert not isinstance(swiftly(CsvReader(**settings), held(content), 16), str)
 
 
 def test_tables_without_one_row_per_line_take_the_slow_path(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = pieces.by_numpy
-    monkeypatch.setattr(pieces, "by_numpy", lambda rows, layout: real(rows[1:], layout))
-    assert CsvReader().read(held(b"a,b\n1,2\n3,4\n"))["a"].tolist() == [1.0, 3.0]
+    real = delimited.csv.read_csv
+    monkeypatch.setattr(delimited.csv, "read_csv", lambda *settings: real(*settings).slice(1))
+    assert swiftly(CsvReader(), held(b"a,b\n1,2\n3,4\n"))[1]["a"][1] == np.array([1.0, 3.0]).tobytes()
 
 
-@ARROW
-def test_a_large_table_is_read_by_arrow_where_it_is_installed(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sigma_data.readers import arrow
-
-    asked: list[int] = []
-    real = arrow.by_arrow
-    monkeypatch.setattr(arrow, "by_arrow", lambda rows, layout: asked.append(len(rows)) or real(rows, layout))
-    monkeypatch.setattr(pieces, "CHARACTERS", 1 << 10)
-    pieces._library.cache_clear()
-    table = b"a,b\n" + b"1.5,2\n" * 1000
-    assert CsvReader().read(held(table))["a"].tolist() == [1.5] * 1000
-    assert sum(asked) == 1000
-    assert CsvReader().read(held(b"a,b\n1,2\n"))["a"].tolist() == [1.0]
-    assert sum(asked) == 1000  # a small table is not worth the import
-    pieces._library.cache_clear()
+def test_a_table_of_512_kib_is_read_by_arrow_and_a_smaller_one_is_not(held: Held) -> None:
+    sizes: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        real = delimited.Parser.parse
+        patch.setattr(delimited.Parser, "parse", lambda *one: sizes.append(one[1].count) or real(*one))
+        assert CsvReader().read(held(b"a,b\n" + b"1.5,2\n" * 87_000))["a"].tolist() == [1.5] * 87_000
+        assert sizes == []
+        assert CsvReader().read(held(b"a,b\n" + b"1.5,2\n" * 88_000))["a"].tolist() == [1.5] * 88_000
+        assert sizes == [88_000]
 
 
-def test_numpy_reads_large_tables_if_arrow_is_not_installed(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "find_spec", lambda name: None)
-    monkeypatch.setattr(pieces, "CHARACTERS", 1 << 10)
-    monkeypatch.setattr(CsvReader, "_carefully", lambda *_: pytest.fail("was read with care"))
-    pieces._library.cache_clear()
-    assert CsvReader().read(held(b"a,b\n" + b"1.5,2\n" * 1000))["a"].tolist() == [1.5] * 1000
-    pieces._library.cache_clear()
+@pytest.mark.parametrize("name", ["Digits", "Iris", "Wdbc"])
+def test_shipped_tables_are_read_without_arrow(name: str) -> None:
+    code = f"import sys, sigma_data; sigma_data.{name}().all_rows(); sys.exit('pyarrow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_truncated_compressed_file_is_reported_as_usual(held: Held) -> None:

@@ -14,16 +14,16 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_data.labels import EXACT
-from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ, truth
+from sigma_data.readers.figures import DECIMAL, GAPS, THOUSANDS, Figures, differ, truth
 from sigma_data.readers.lines import as_text, lines
-from sigma_data.readers.pieces import Piece, TableLayout, Unfit, pieces
 from sigma_kernel import Reader, SigmaDataError, Source
 from sigma_kernel.errors import suggest_name
 from sigma_kernel.settings import in_, matches_re, min_len, optional
 
 CELLS = 1_000_000  # values held as text at once
 LONGEST = 1 << 24  # characters of a line
-GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # cells that stand for a missing value
+SMALL = 1 << 19  # bytes of a table that is parsed sooner than Arrow is imported
+WIDEST = 10_000  # columns of a table that Arrow parses
 
 DELIMITER = matches_re(r'[^"\r\n]', "one character, neither a quote nor the end of a line")
 SEPARATORS = {";": ";", "\t": "\\t", "|": "|", ",": ",", " ": " "}  # as written in a configuration
@@ -45,8 +45,7 @@ class CsvReader(Reader):
     ``file:line``, for other missing values, for cells that are not numbers, for integers beyond 2**53, which floats
     merge, and for lines with too many or too few values.
 
-    A plain table is parsed by a library: Arrow if ``sigma-data[arrow]`` is installed and the table is large, else
-    NumPy.
+    A plain table of 512 KiB or more is parsed by Arrow.
 
     Args:
         columns: Columns to read, by name or number; the others are not parsed. By default all.
@@ -91,10 +90,9 @@ class CsvReader(Reader):
             words = {place(column, names, name, advice) for column in self.text}
             truths = _truths(rows if self.header else chain([(line, first)], rows), {*chosen} - words)
         read = names, chosen, words | truths
-        parts = self._swiftly(source, line, *read) or self._carefully(source, *read)
-        if not parts:
+        lines, *columns = self._swiftly(source, line, *read) or self._carefully(source, *read) or [np.array([])]
+        if not len(lines):
             raise SigmaDataError(f"{name}: there is no row of values.{advice or ' Check the file.'}")
-        lines, *columns = (np.concatenate(pieces) for pieces in zip(*parts, strict=True))
         by_place = dict(zip(chosen, columns, strict=True))
         by_place |= {i: self._from_truths(by_place[i].tolist(), lines, f"column {names[i]!r}", name) for i in truths}
         return lines, {names[i]: column for i, column in by_place.items()}
@@ -143,39 +141,25 @@ class CsvReader(Reader):
     # -- fast path, for plain tables -----------------------------------------------------------------------------------
     def _swiftly(
         self, source: Source, line: int, names: list[str], chosen: Sequence[int], words: set[int]
-    ) -> list[list[np.ndarray]]:
-        """Return lines and columns in parts; nothing if the table is not plain and needs the slow path."""
-        if self.thousands is not None:
-            return []
-        kinds = [(i in words) if i in chosen else None for i in range(len(names))]
-        layout = TableLayout(kinds, self.delimiter, self.decimal, gaps=self.missing == "nan")
-        before = line if self.header else line - 1
-        with (
-            suppress(ValueError, NotImplementedError, SigmaDataError),
-            self._open_text(source) as text,
-        ):  # reported later
-            for _ in range(before):
-                text.readline()
-            return [self._part(piece, chosen) for piece in pieces(text, layout, before + 1, LONGEST)]
+    ) -> list[np.ndarray]:
+        """Return lines and columns; nothing if the table is small, or not plain and needs the slow path."""
+        with suppress(ValueError, NotImplementedError, SigmaDataError):  # reported later
+            if self.thousands is None and len(names) <= WIDEST and chosen and not _is_small(source):
+                from sigma_data.readers import swift  # Arrow, whose import takes as long as parsing a small table
+
+                spelling = swift.Spelling(self.encoding, self.delimiter, self.decimal, self.missing == "nan")
+                return swift.read(source, spelling, line if self.header else line - 1, len(names), chosen, words)
         return []
 
-    def _part(self, piece: Piece, chosen: Sequence[int]) -> list[np.ndarray]:
-        columns = [piece.columns[i] for i in chosen]
-        if self.missing == "refuse" and any(
-            not cell.strip() for column in columns if isinstance(column, list) for cell in column
-        ):
-            raise Unfit("a missing word")
-        return [piece.lines, *(np.array(column, STRINGS) if isinstance(column, list) else column for column in columns)]
-
     # -- slow path, for all tables -------------------------------------------------------------------------------------
-    def _carefully(
-        self, source: Source, names: list[str], chosen: Sequence[int], words: set[int]
-    ) -> list[list[np.ndarray]]:
+    def _carefully(self, source: Source, names: list[str], chosen: Sequence[int], words: set[int]) -> list[np.ndarray]:
+        """Return lines and columns; nothing if there are no rows."""
         with self._open_text(source) as text:
             rows = _rows(text, self.delimiter, source.name)
             if self.header:
                 next(rows)
-            return list(self._parts(rows, source.name, names, chosen, words))
+            parts = [*self._parts(rows, source.name, names, chosen, words)]
+        return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _parts(
         self, rows: Iterator[Row], name: str, names: list[str], chosen: Sequence[int], words: set[int]
@@ -234,6 +218,11 @@ class CsvReader(Reader):
 
     def _gap(self, where: str) -> SigmaDataError:
         return SigmaDataError(f"{where}: a value is missing. Fill it in, or {self.gap_advice}.")
+
+
+def _is_small(source: Source) -> bool:
+    with source.open() as stream:
+        return len(stream.read(SMALL)) < SMALL
 
 
 def _truths(rows: Iterator[Row], wanted: set[int]) -> set[int]:

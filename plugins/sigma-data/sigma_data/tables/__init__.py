@@ -1,0 +1,1 @@
+"""Tables of any format as record batches of Arrow."""

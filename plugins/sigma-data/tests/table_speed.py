@@ -1,0 +1,75 @@
+"""Print how long tables take to read beside pandas and pyarrow: python table_speed.py [ROWS] [COLUMNS].
+
+Not a test: times differ between machines.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from sigma_data import CsvReader, File
+
+TIMES = 5
+
+
+def write_table(path: Path, rows: int, columns: int) -> None:
+    """Write a table of numbers and one column of words."""
+    draws = np.random.default_rng(0)
+    frame = pd.DataFrame(draws.normal(size=(rows, columns - 1)), columns=[f"c{i}" for i in range(columns - 1)])
+    frame["colour"] = np.array(["red", "green", "blue", "black"])[draws.integers(0, 4, rows)]
+    frame.to_csv(path, index=False, float_format="%.6f")
+
+
+def write_gaps(path: Path, gaps: Path) -> None:
+    """Write the table with one value in a hundred missing."""
+    kept = np.random.default_rng(1).uniform(size=997) > 0.01
+    with path.open() as lines, gaps.open("w") as out:
+        out.write(next(lines))
+        for i, line in enumerate(lines):
+            row = line.rstrip("\n").split(",")
+            out.write(",".join(cell if kept[(i * len(row) + j) % 997] else "" for j, cell in enumerate(row)) + "\n")
+
+
+def compare_times(ways: Mapping[str, Callable[[], Any]]) -> None:
+    """Print the median time of each way, taken in turns, and the ratio to the first."""
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for _ in range(TIMES):
+        for name, read in ways.items():
+            began, worked = time.perf_counter(), time.process_time()
+            read()
+            seconds[name].append((time.perf_counter() - began, time.process_time() - worked))
+    medians = {name: [statistics.median(column) for column in zip(*pairs, strict=True)] for name, pairs in seconds.items()}
+    first = next(iter(medians.values()))
+    for name, (wall, work) in medians.items():
+        print(f"{name:40} {wall:6.2f} s {wall / first[0]:5.2f} x   processor {work:6.2f} s {work / first[1]:5.2f} x")
+
+
+def main(rows: int = 500_000, columns: int = 30) -> None:
+    """Write a table, read it in every way, and print the times."""
+    with TemporaryDirectory() as folder:
+        path, gaps = Path(folder) / "table.csv", Path(folder) / "gaps.csv"
+        write_table(path, rows, columns)
+        write_gaps(path, gaps)
+        print(f"{rows} x {columns}, {path.stat().st_size / 1e6:.0f} MB, median of {TIMES}")
+        compare_times(
+            {
+                "pandas.read_csv(engine='pyarrow')": lambda: pd.read_csv(path, engine="pyarrow"),
+                "CsvReader": lambda: CsvReader(text=("colour",)).read(File(path)),
+                "CsvReader, one value in a hundred missing": lambda: CsvReader(text=("colour",), missing="nan").read(
+                    File(gaps)
+                ),
+            }
+        )
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
