@@ -92,7 +92,8 @@ class PictureForm:
         image.load()
         turn = UPRIGHT.get(image.getexif().get(ORIENTATION))
         image = _drop_transparency(_to_bytes(image, pil), pil, self.background)
-        image = image.convert("L" if self.colours == "grey" else "RGB")
+        mode = "L" if self.colours == "grey" else "RGB"
+        image = image if image.mode == mode else image.convert(mode)  # which would copy it
         image = self._resize(image if turn is None else image.transpose(turn), pil)
         return np.moveaxis(np.asarray(image).reshape(self.height, self.width, -1), -1, 0)
 
