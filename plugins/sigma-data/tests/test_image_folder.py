@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -259,6 +260,27 @@ def test_links_out_of_the_folder_are_refused(root, tmp_path):
     assert values(ImageFolder(root, **SIZE, **ALL)["training"])[12] == 15
 
 
+def test_a_name_that_is_no_text_is_refused(root):
+    for name in (b"\xff", b"a\nb", b"\x1b[2J"):
+        os.mkdir(os.fsencode(root) + b"/" + name)
+        assert "holds characters that are no text. Rename it." in refusal(root)
+        os.rmdir(os.fsencode(root) + b"/" + name)
+    write(root / "cat" / "9.41\u202fPM \N{CAT FACE}.png", 7)
+    assert values(ImageFolder(root, **SIZE, **ALL)["training"])[12] == 7
+
+
+def test_a_folder_that_cannot_be_listed_is_refused(root, monkeypatch):
+    scan = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("dog"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr("sigma_data.pictures.folder.os.scandir", refuse)
+    assert f"{root / 'dog'}: cannot be read: Permission denied. Check its rights." in refusal(root)
+
+
 def test_a_pipe_is_no_picture(root):
     os.mkfifo(root / "cat" / "pipe.png")
     findings = ImageFolder(root, **SIZE, **ALL)["training"].findings([], {})
@@ -287,6 +309,11 @@ def test_without_pillow_the_error_says_what_to_install(root, monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(SigmaPluginError, match="pictures need Pillow. Install it"):
         ImageFolder(root, **SIZE)["training"]
+
+
+def test_pillow_is_imported_only_to_decode():
+    code = "import sys, sigma_data as d; d.ImageFolder('x', size=(4, 4)).names; print('PIL' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"False\n"
 
 
 # -- tables ------------------------------------------------------------------------------------------------------------

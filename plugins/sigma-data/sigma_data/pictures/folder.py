@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from sigma_data.pictures.decoding import ENDS
 from sigma_kernel import SigmaDataError
 from sigma_kernel.errors import suggest_name
 
+NO_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")  # controls, and bytes that are no UTF-8
 CLUTTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by systems, and hidden there
 
 
@@ -43,14 +45,15 @@ def list_pictures(root: Path) -> Listing:
         what = "is not a folder" if root.exists() else "there is no such folder"
         near = suggest_name(root.name, (path.name for path in root.parent.iterdir())) if root.parent.is_dir() else ""
         raise SigmaDataError(f"{root}: {what}.{near or ' Check the path.'}")
-    pictures, others = list[Picture](), list[str]()
-    for path in _walk(root):
-        about = (root / path).stat()
-        if stat.S_ISREG(about.st_mode) and path.lower().endswith(ENDS):
-            pictures.append(Picture(path, about.st_size, about.st_mtime_ns))
-        else:
-            others.append(path)
-    return Listing(tuple(sorted(pictures, key=lambda picture: picture.path)), tuple(sorted(others)))
+    try:
+        files = [(path, (root / path).stat()) for path in sorted(_walk(root))]
+    except OSError as error:
+        raise SigmaDataError(
+            f"{error.filename or root}: cannot be read: {error.strerror}. Check its rights."
+        ) from error
+    regular = {path for path, about in files if stat.S_ISREG(about.st_mode) and path.lower().endswith(ENDS)}
+    pictures = (Picture(path, about.st_size, about.st_mtime_ns) for path, about in files if path in regular)
+    return Listing(tuple(pictures), tuple(path for path, _ in files if path not in regular))
 
 
 def picture_at(root: Path, path: str) -> Picture:
@@ -86,6 +89,8 @@ def _walk(root: Path) -> Iterator[str]:
                 path = f"{folder}/{entry.name}".lstrip("/")
                 if _is_hidden(entry.name):
                     continue
+                if NO_TEXT.search(entry.name):
+                    raise SigmaDataError(f"{root}: the name {path!r} holds characters that are no text. Rename it.")
                 if entry.is_symlink():
                     _check_link(root, path, home)
                 if entry.is_dir():
