@@ -6,12 +6,16 @@ import io
 import struct
 import subprocess
 import sys
+import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 import pytest
 from attrs import evolve
 
+from sigma_data.pictures import decoding
 from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError
 from sigma_kernel import SigmaPluginError
 
@@ -254,6 +258,26 @@ def test_the_fraction_is_that_of_the_picture_as_it_is_turned(loaded, fit, size):
     assert loaded[0] == size
 
 
+def test_big_pictures_are_decoded_one_at_a_time_and_others_together(monkeypatch):
+    monkeypatch.setattr(decoding, "BIG", 48)
+    together, most, lock = [], {}, Lock()
+
+    def observe(form, image, pil):
+        with lock:
+            together.append(image.size)
+            most[image.size] = max(most.get(image.size, 0), len(together))
+        time.sleep(0.02)
+        with lock:
+            together.remove(image.size)
+        return np.zeros(form.shape, np.uint8)
+
+    monkeypatch.setattr(PictureForm, "_to_array", observe)
+    with ThreadPoolExecutor(4) as pool:
+        for pixels in (noise(7, 7), COLOURED):
+            list(pool.map(decode, [encode(pixels)] * 8))
+    assert most == {(7, 7): 1, (8, 6): 4}
+
+
 # -- bad files ---------------------------------------------------------------------------------------------------------
 def png(width, height, *chunks):
     """Return a PNG written by hand (PNG specification, section 5), which may declare any size."""
@@ -311,6 +335,7 @@ def bombs():
 MEASURED = """
 import io, resource, sys, time
 from pathlib import Path
+from sigma_data.pictures import decoding
 from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError, pillow, without_warnings
 form = PictureForm(4, 4, "rgb", "crop", 255, 1 << 26)
 pillow()

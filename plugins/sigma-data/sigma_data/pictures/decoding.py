@@ -144,7 +144,7 @@ def _drop_transparency(image: Any, pil: Any, background: int) -> Any:
     """Return a picture without transparency, blended with a background."""
     if not image.has_transparency_data:
         return image
-    image = image.convert("RGBA")
+    image = image if image.mode == "RGBA" else image.convert("RGBA")
     canvas = pil.Image.new("RGB", image.size, (background,) * 3)
     canvas.paste(image, mask=image.getchannel("A"))
     return canvas
