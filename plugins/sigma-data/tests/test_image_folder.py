@@ -576,6 +576,9 @@ def test_long_preparations_are_reported(root, monkeypatch, capfd):
     monkeypatch.setattr("sigma_data.pictures.progress.PAUSE", 60.0)
     ImageFolder(root, **SIZE)["training"]
     assert capfd.readouterr().err == ""
+    for said in (f"{root}: 0 MB of decoded pictures are written to {root.parent / 'cache'}, once.\n", ""):
+        ImageFolder(root, **SIZE, memory=0, cache=root.parent / "cache")["training"]
+        assert capfd.readouterr().err == said
 
 
 # -- prediction --------------------------------------------------------------------------------------------------------

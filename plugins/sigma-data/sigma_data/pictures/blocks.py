@@ -16,7 +16,7 @@ from sigma_data.labels import list_first
 from sigma_data.pictures.cache import PictureCache
 from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError, pillow, without_warnings
 from sigma_data.pictures.folder import Picture
-from sigma_data.pictures.progress import DecodingProgress
+from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_kernel import SigmaDataError
 
 PREPARED = 1 << 28  # most bytes of the pictures of a block, once they are floats of 32 bits
@@ -57,6 +57,8 @@ class Decoding:
         total = sum(map(len, parts))
         progress, size = DecodingProgress(str(self.root), total), total * prod(self.form.shape)
         cache = PictureCache.in_folder(self.cache, self.root, self.form) if size > self.memory else None
+        if cache is not None and any(cache.read(part) is None for part in parts):
+            report(f"{self.root}: {size / 1e6:,.0f} MB of decoded pictures are written to {cache.folder}, once.")
         pillow()
         with without_warnings(), ThreadPoolExecutor(self.threads or count_processors(), "sigma-pictures") as pool:
             return [self._decode_block(part, pool, progress, cache) for part in parts]

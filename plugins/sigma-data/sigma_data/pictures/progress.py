@@ -24,4 +24,9 @@ class DecodingProgress:
         self._count += count
         if (now := time.monotonic()) >= self._next:
             self._next = now + PAUSE
-            sys.stderr.write(f"{self.where}: {self._count:,} of {self.total:,} pictures decoded.\n")
+            report(f"{self.where}: {self._count:,} of {self.total:,} pictures decoded.")
+
+
+def report(text: str) -> None:
+    """Write a line to the standard error."""
+    sys.stderr.write(f"{text}\n")
