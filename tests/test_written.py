@@ -43,6 +43,7 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("extractor", "offsets"): {"sections": {"inputs": {"offset": 1}}}, ("preprocessor", "cast"): {"dtype": "float64"},
     ("dataset", "latent"): {"of": "digits"},
     ("dataset", "csv"): {"path": "x.csv", "target": "y"}, ("schedule", "product"): {"of": ["constant"]},
+    ("dataset", "image_folder"): {"folder": "x", "size": [4, 4], "memory": "1 GB", "table": "x.csv", "cache": "y"},
     ("dataset", "npy"): {"inputs": "x.npy", "targets": "y.npy"}, ("hook", "switch"): {"name": "brake"},
     ("dataset", "records"): {"source": {"type": "file", "path": "x.csv"}, "reader": "csv"},
     ("hook", "function"): {"function": {"python": "sigma_kernel.functions:sin"}},
