@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime
-from itertools import pairwise
+from decimal import Decimal
+from itertools import pairwise, product
 from math import cos, log1p, pi, sin
 from typing import Any
 
@@ -288,7 +290,7 @@ def test_parts_that_do_not_differ_are_left_out() -> None:
         (pa.array(["2024-01-01T12:30:00Z"]), "Europe/Berlin", 13.5),
         (pa.array([datetime(2024, 7, 1, 12, 30)]), "Europe/Berlin", 12.5),
         (pa.array([datetime(2024, 7, 1, 12, 30, tzinfo=UTC)]), "America/New_York", 8.5),
-        (pa.array([datetime(2024, 7, 1, 12, 30, tzinfo=UTC)], pa.timestamp("s", "Asia/Tokyo")), "", 12.5),
+        (pa.array([datetime(2024, 7, 1, 12, 30, tzinfo=UTC)], pa.timestamp("s", "Asia/Tokyo")), "", 21.5),
     ],
 )
 def test_times_with_an_offset_are_those_of_the_zone(column: Any, zone: str, hour: float) -> None:
@@ -351,6 +353,41 @@ def test_a_row_is_counted_over_all_batches(monkeypatch: pytest.MonkeyPatch) -> N
         NumberEncoder().fit([pa.array([1.0, 2.0, 3.0]), pa.array([4.0, 5.0, None])])
 
 
+HOSTILE: list[Any] = [
+    pa.nulls(2), pa.array([True, None]), pa.array([1, None]), pa.array([2**64 - 1], pa.uint64()),
+    pa.array([1.5, float("nan")]), pa.array([1.5], pa.float32()), pa.array(["a", None]), pa.array([], pa.string()),
+    pa.array(["a\0b", "{}", "x" * 10**5], pa.large_string()), pa.array([b"\xff"]), pa.array([date(1, 1, 1)]),
+    pa.array([datetime(9999, 12, 31)]), pa.array(["0001-01-01"]), pa.array([[1]]), pa.array([{"a": 1}]),
+    pa.array([Decimal("1.5")]), pa.array([1, 2]).dictionary_encode(), pa.array([2**62], pa.duration("us")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        NumberEncoder("mean"), BooleanEncoder(missing="mean"), OneHotEncoder(), OrdinalEncoder(missing="median"),
+        IndexEncoder(), HashingEncoder(), TargetMeanEncoder(), DateEncoder(missing="zero"),
+    ],
+    ids=lambda encoder: type(encoder).__name__,
+)  # fmt: skip
+def test_a_column_of_any_type_is_encoded_or_refused_by_row(encoder: Encoder) -> None:
+    states = []
+    for column in HOSTILE:
+        with suppress(SigmaDataError):
+            states.append(encoder.fit([column], [np.arange(len(column)) / 2]))
+    for state, column in product(states, HOSTILE):
+        try:
+            encoded = encoder.apply(column, state)
+        except SigmaDataError as error:
+            refused = error.row
+        else:
+            refused = 0
+            assert encoded.shape == (len(column), len(encoder.names("x", state)))
+            assert np.isfinite(encoded).all()
+        assert refused in range(max(1, len(column)))
+    assert states
+
+
 def test_an_unseen_category_is_refused_with_its_row_and_the_remedy() -> None:
     encoder = OneHotEncoder(unseen="refuse")
     message = (
@@ -383,6 +420,8 @@ def test_a_target_that_is_not_finite_is_refused_with_its_row(monkeypatch: pytest
         (lambda: NumberEncoder(clip=0.5), r"^NumberEncoder\.clip: must be a share"),
         (lambda: NumberEncoder(scale="minmax"), r"^NumberEncoder\.scale: must be 'none' or 'standard' or"),
         (lambda: OrdinalEncoder(["a", "a"]), r"^OrdinalEncoder\.order: must be categories that differ"),
+        (lambda: OrdinalEncoder(["a", 1]), r"^OrdinalEncoder\.order: must be .*, all words or all numbers"),
+        (lambda: DateEncoder(["day", "day"]), r"^DateEncoder\.parts: must be parts that differ"),
         (lambda: DateEncoder(["year"]), r"^DateEncoder\.parts: must be 'month' or 'day' or"),
         (lambda: DateEncoder(zone="Mars"), r"^DateEncoder\.zone: must be the name of a time zone, such as"),
         (lambda: TargetMeanEncoder(0.0), r"^TargetMeanEncoder\.smoothing: must be more than 0"),

@@ -13,6 +13,7 @@ from attrs import field, frozen
 from sigma_data.encoders.columns import (
     EMPTY,
     FIX,
+    cast,
     count_categories,
     decode,
     fill_rule,
@@ -55,7 +56,8 @@ class BooleanEncoder(Encoder):
         if not len(texts):
             raise SigmaDataError(EMPTY)
         words = self._words(texts.to_pylist())
-        self._refuse_others(columns, words)
+        if (place_categories(texts, [*words[0], *words[1]]) < 0).any():
+            self._refuse_others(columns, words)
         ones = int(counts[place_categories(texts, words[1]) >= 0].sum())
         share = ones / int(counts.sum())
         replacements = {"refuse": None, "mean": share, "most_frequent": float(share > 0.5)}
@@ -67,7 +69,7 @@ class BooleanEncoder(Encoder):
         column = decode(column)
         if self.missing == "refuse":
             refuse_missing(is_missing(column), column, REMEDY)
-        return pc.utf8_lower(pc.cast(column, pa.string()))
+        return pc.utf8_lower(cast(column, pa.string(), f"{{}} is no boolean. {FIX}"))
 
     def _words(self, texts: list[str]) -> list[list[str]]:
         """Return the words for 0 and those for 1."""
@@ -77,6 +79,7 @@ class BooleanEncoder(Encoder):
         return [others[:1], [self.true.lower()]]
 
     def _refuse_others(self, columns: Iterable[Any], words: list[list[str]]) -> None:
+        """Raise SigmaDataError for the first row that has another word."""
         for _ in read_batches(columns, lambda column: self._place(column, words)):
             pass
 

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sigma_kernel import SigmaDataError
-from sigma_kernel.settings import must
+from sigma_kernel.settings import is_finite, must
 
 ROWS = 1 << 16  # in a batch for statistics
 FIX = "Correct it, or leave the row out."
 EMPTY = "no row has a value. Leave the column out."
-REPLACED = "set missing = {}, or leave the row out"
 
 
 def rebatch(parts: Iterable[Any], join: Callable[[list[Any]], Any]) -> Iterator[Any]:
@@ -101,8 +100,13 @@ def read_numbers(column: Any) -> np.ndarray:
 
 # -- categories --------------------------------------------------------------------------------------------------------
 def read_categories(column: Any) -> Any:
-    """Return a column as one of strings, int64, float64 or bool, of which JSON holds the values; NaN is null."""
+    """Return a column as one of strings, int64, float64 or bool, of which JSON holds the values; NaN is null.
+
+    Integers of 64 bits without a sign become their text, as int64 does not hold all of them.
+    """
     column = decode(column)
+    if pa.types.is_uint64(column.type):
+        return pc.cast(column, pa.string())
     if pa.types.is_integer(column.type) or pa.types.is_null(column.type):
         return pc.cast(column, pa.int64())
     if pa.types.is_floating(column.type) or pa.types.is_decimal(column.type):
@@ -171,11 +175,14 @@ def refuse_unseen(places: np.ndarray, missing: np.ndarray, column: Any, categori
     )
 
 
-def check_fill(value: Any, words: Sequence[str]) -> bool:
-    """Return whether a setting is one of these words or a finite number."""
-    return value in words if isinstance(value, str) else bool(np.isfinite(value))
-
-
 def fill_rule(*words: str) -> Any:
     """Return the validator of a setting that is one of these words or a finite number."""
-    return must(lambda value: check_fill(value, words), f"{', '.join(map(repr, words))} or a finite number")
+    return must(
+        lambda value: value in words if isinstance(value, str) else is_finite(value),
+        f"{', '.join(map(repr, words))} or a finite number",
+    )
+
+
+def are_distinct(values: Sequence[Any]) -> bool:
+    """Return whether no value is there twice."""
+    return len({*values}) == len(values)

@@ -12,10 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import field, frozen
 
-from sigma_data.encoders.columns import EMPTY, FIX, cast, decode, is_missing, read_batches, refuse, refuse_missing
+from sigma_data.encoders.columns import (
+    EMPTY,
+    FIX,
+    are_distinct,
+    cast,
+    decode,
+    is_missing,
+    read_batches,
+    refuse,
+    refuse_missing,
+)
 from sigma_data.preprocessors.standardise import RowMoments
 from sigma_kernel import Encoder, SigmaDataError
-from sigma_kernel.settings import deep_iterable, in_, must
+from sigma_kernel.settings import and_, deep_iterable, in_, must
 
 CYCLES = {"month": 12, "day": 1, "weekday": 7, "hour": 24}  # parts and their length; days of a month are shares of it
 PARTS = (*CYCLES, "weekend", "elapsed")
@@ -45,26 +55,28 @@ class DateEncoder(Encoder):
 
     Args:
         parts: What to encode, of ``month``, ``day``, ``weekday``, ``hour``, ``weekend`` and ``elapsed``.
-        zone: Time zone of the parts, such as ``Europe/Berlin``, for times that state an offset or a time zone; by
-            default UTC. Other times are taken as they are.
+        zone: Time zone of the parts, such as ``Europe/Berlin``, for times that state an offset or a time zone. By
+            default, it is that of the column, or UTC if words state offsets. Other times are taken as they are.
         missing: Whether a missing value is an error, or all of its numbers are 0.
         indicator: Add a number that is 1 where the value is missing, else 0.
         section: Section of the data that the numbers belong to.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("date",)
-    parts: tuple[Part, ...] = field(default=(), converter=tuple, validator=deep_iterable(in_(PARTS)))
+    parts: tuple[Part, ...] = field(
+        default=(), converter=tuple, validator=and_(deep_iterable(in_(PARTS)), must(are_distinct, "parts that differ"))
+    )
     zone: str = field(default="", validator=must(_is_zone, "the name of a time zone, such as Europe/Berlin"))
     missing: Literal["refuse", "zero"] = field(default="refuse", validator=in_(("refuse", "zero")))
     indicator: bool = False
     section: str = field(default="inputs", kw_only=True)
 
     def fit(self, columns: Iterable[Any], targets: Iterable[np.ndarray] | None = None) -> dict[str, Any]:
-        """Return the ``parts``, whether words have an ``offset``, and ``centre`` and ``width`` of the days passed."""
-        with_offset = _state_offset(columns)
+        """Return the ``parts``, the ``zone``, whether words have an ``offset``, ``centre`` and ``width`` of days."""
+        form = (_state_offset(columns), self.zone or _column_zone(columns))
         ends = dict.fromkeys(CYCLES, (np.inf, -np.inf))
         moments = []
-        for days in read_batches(columns, lambda column: self._read_days(column, with_offset)):
+        for days in read_batches(columns, lambda column: self._read_days(column, *form)):
             there = days[~np.isnan(days)]
             if len(there):
                 values = _cycles(there)
@@ -79,22 +91,22 @@ class DateEncoder(Encoder):
         differ = {part for part, (low, high) in ends.items() if low < high}
         differ |= {"weekend"} if "weekday" in differ else set()
         parts = self.parts or [part for part in PARTS if part in differ | {"elapsed"}]
-        return {"parts": [*parts], "offset": with_offset, "centre": float(centre), "width": float(width)}
+        return {"parts": [*parts], "offset": form[0], "zone": form[1], "centre": float(centre), "width": float(width)}
 
-    def _read_days(self, column: Any, with_offset: bool) -> np.ndarray:
+    def _read_days(self, column: Any, with_offset: bool, zone: str) -> np.ndarray:
         """Return the local time in days since 1970, NaN where there is no value."""
         column = decode(column)
         missing = is_missing(column)
         if self.missing == "refuse":
             refuse_missing(missing, column, REMEDY)
-        local = _local_times(column, with_offset, self.zone or "UTC")
+        local = _local_times(column, with_offset, zone)
         microseconds = pc.fill_null(pc.cast(local, pa.int64()), 0).to_numpy(zero_copy_only=False)
         whole, rest = np.divmod(microseconds, MICROSECONDS)
         return np.where(missing, np.nan, whole + rest / MICROSECONDS)
 
     def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
         """Return the parts, in the order of their names."""
-        days = self._read_days(column, state["offset"])
+        days = self._read_days(column, state["offset"], state["zone"])
         missing = np.isnan(days)
         days = np.where(missing, 0.0, days)
         cycles = _cycles(days)
@@ -140,6 +152,11 @@ def _state_offset(columns: Iterable[Any]) -> bool:
         if first := column.drop_null()[:1]:
             return bool(pc.match_substring_regex(first, OFFSET)[0].as_py())
     return False
+
+
+def _column_zone(columns: Iterable[Any]) -> str:
+    """Return the time zone of a column of times; UTC if it has none."""
+    return next((getattr(column.type, "tz", None) or "UTC" for column in columns), "UTC")
 
 
 def _is_words(column: Any) -> bool:

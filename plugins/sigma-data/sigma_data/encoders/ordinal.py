@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from sigma_data.encoders.columns import (
     EMPTY,
+    are_distinct,
     count_categories,
     fill_rule,
     is_missing,
@@ -24,7 +25,10 @@ from sigma_kernel.settings import in_, must
 
 UNSEEN = ("refuse", "missing")
 REMEDY = "Correct it, add it to order, or set unseen = 'missing'."
-DISTINCT = must(lambda value: len({*value}) == len(value), "categories that differ")
+ORDER = must(
+    lambda value: are_distinct(value) and len({isinstance(one, str) for one in value}) < 2,
+    "categories that differ, all words or all numbers",
+)
 
 
 @frozen
@@ -40,7 +44,7 @@ class OrdinalEncoder(Encoder):
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("category", "boolean", "number", "date", "constant")
-    order: tuple[str | float, ...] = field(default=(), converter=tuple, validator=DISTINCT)
+    order: tuple[str | float, ...] = field(default=(), converter=tuple, validator=ORDER)
     missing: Literal["refuse", "median"] | float = field(default="refuse", validator=fill_rule("refuse", "median"))
     unseen: Literal["refuse", "missing"] = field(default="refuse", validator=in_(UNSEEN))
     section: str = field(default="inputs", kw_only=True)
