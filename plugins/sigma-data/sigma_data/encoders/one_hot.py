@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pyarrow as pa
 from attrs import field, frozen
 
 from sigma_data.encoders.columns import (
@@ -53,11 +54,8 @@ class OneHotEncoder(Encoder):
         values, counts, missing = count_categories(read_batches(columns, self._read))
         if not len(values):
             raise SigmaDataError(EMPTY)
-        often = (counts >= self.least).tolist()
-        categories, rare = (
-            [v for v, is_often in zip(values.to_pylist(), often, strict=True) if is_often == wanted]
-            for wanted in (True, False)
-        )
+        often = counts >= self.least
+        categories, rare = (values.filter(pa.array(part)).to_pylist() for part in (often, ~often))
         if len(categories) > self.most:
             raise SigmaDataError(
                 f"there are {len(categories):,} categories, and most is {self.most:,}. Increase least, or use the "
