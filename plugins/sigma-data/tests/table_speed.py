@@ -47,7 +47,9 @@ def compare_times(ways: Mapping[str, Callable[[], Any]]) -> None:
             began, worked = time.perf_counter(), time.process_time()
             read()
             seconds[name].append((time.perf_counter() - began, time.process_time() - worked))
-    medians = {name: [statistics.median(column) for column in zip(*pairs, strict=True)] for name, pairs in seconds.items()}
+    medians = {
+        name: [statistics.median(column) for column in zip(*pairs, strict=True)] for name, pairs in seconds.items()
+    }
     first = next(iter(medians.values()))
     for name, (wall, work) in medians.items():
         print(f"{name:40} {wall:6.2f} s {wall / first[0]:5.2f} x   processor {work:6.2f} s {work / first[1]:5.2f} x")

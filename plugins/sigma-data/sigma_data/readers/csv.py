@@ -80,6 +80,20 @@ class CsvReader(Reader):
         with self._open_text(source) as text:
             return _read_first(_rows(text, self.delimiter, source.name), source.name)[1]
 
+    def first_row(self, source: Source) -> tuple[int, list[str]]:
+        """Return the number of the first line, and the names of the columns."""
+        with self._open_text(source) as text:
+            line, first = _read_first(_rows(text, self.delimiter, source.name), source.name)
+        return line, self._names(line, first, source.name)
+
+    def read_rows(self, source: Source, width: int) -> Iterator[Row]:
+        """Yield the cells of each row, with its line; SigmaDataError if there are more or fewer than ``width``."""
+        with self._open_text(source) as text:
+            rows = _rows(text, self.delimiter, source.name)
+            if self.header:
+                next(rows)
+            yield from _check_widths(rows, width, source.name)
+
     def table(self, source: Source) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Return the line number of each row, and the columns."""
         name = source.name
@@ -154,17 +168,13 @@ class CsvReader(Reader):
     # -- slow path, for all tables -------------------------------------------------------------------------------------
     def _carefully(self, source: Source, names: list[str], chosen: Sequence[int], words: set[int]) -> list[np.ndarray]:
         """Return lines and columns; nothing if there are no rows."""
-        with self._open_text(source) as text:
-            rows = _rows(text, self.delimiter, source.name)
-            if self.header:
-                next(rows)
-            parts = [*self._parts(rows, source.name, names, chosen, words)]
+        rows = self.read_rows(source, len(names))
+        parts = [*self._parts(rows, source.name, names, chosen, words)]
         return [np.concatenate(part) for part in zip(*parts, strict=True)]
 
     def _parts(
         self, rows: Iterator[Row], name: str, names: list[str], chosen: Sequence[int], words: set[int]
     ) -> Iterator[list[np.ndarray]]:
-        rows = _check_widths(rows, len(names), name)
         while part := list(islice(rows, max(1, CELLS // len(names)))):
             numbers = [line for line, _ in part]
             columns = list(zip(*(row for _, row in part), strict=True))

@@ -15,3 +15,13 @@ def local(path: Path) -> Source:
     with file.open() as stream:
         packed = compression(stream)
     return Compressed(file) if packed else file
+
+
+def stamp_of(source: Source) -> tuple[int, ...] | None:
+    """Return size, time and number of the file behind a source, which differ after a change; None for others."""
+    while isinstance(source, Compressed):
+        source = source.source
+    if not isinstance(source, File) or not source.path.exists():
+        return None
+    status = source.path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ino

@@ -1,4 +1,4 @@
-"""Decompress another source: gzip, bz2, xz or zip."""
+"""Decompress another source: gzip, bz2, xz, zstd, or a member of zip or tar."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import bz2
 import gzip
 import io
 import lzma
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import IO, Any, Literal
 
 from attrs import define, field, frozen
@@ -18,7 +20,9 @@ from sigma_kernel import SigmaDataError, Source
 from sigma_kernel.errors import suggest_name
 from sigma_kernel.settings import ge
 
-MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip"}
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"PK\x05\x06": "zip",
+         b"\x28\xb5\x2f\xfd": "zstd"}  # fmt: skip
+TAR, TAR_AT = b"ustar", 257  # of the first member
 MEMORY = 1 << 28  # bytes that decompressing an xz file may take; the strongest preset takes 65 MiB
 DAMAGE = (
     OSError,
@@ -26,6 +30,7 @@ DAMAGE = (
     zlib.error,
     lzma.LZMAError,
     zipfile.BadZipFile,
+    tarfile.TarError,
     RuntimeError,
     NotImplementedError,
     ValueError,
@@ -34,7 +39,7 @@ DAMAGE = (
 
 @frozen
 class Compressed(Source):
-    """Decompress gzip, bz2, xz or one member of a zip file while reading.
+    """Decompress gzip, bz2, xz, zstd or one member of a zip or tar file while reading.
 
     Raises SigmaDataError, with the position, if there are more than ``limit`` decompressed bytes, or if the file is
     truncated or damaged.
@@ -42,12 +47,12 @@ class Compressed(Source):
     Args:
         source: Source to decompress.
         kind: Format; ``auto`` detects it from the first bytes.
-        member: Member of a zip file to read; needed only if there are several.
+        member: Member of a zip or tar file to read; needed only if there are several.
         limit: Most decompressed bytes.
     """
 
     source: Source
-    kind: Literal["auto", "gzip", "bz2", "xz", "zip"] = "auto"
+    kind: Literal["auto", "gzip", "bz2", "xz", "zstd", "zip", "tar"] = "auto"
     member: str | None = None
     limit: int = field(default=1 << 30, validator=ge(1))
     name: str = field(init=False)
@@ -70,19 +75,38 @@ class Compressed(Source):
     def _unpack(self, packed: IO[bytes]) -> IO[bytes]:
         kind = self.kind if self.kind != "auto" else compression(packed)
         if kind is None:
-            raise SigmaDataError(f"{self.name}: is not compressed in a known way. Known are gzip, bz2, xz and zip.")
+            raise SigmaDataError(
+                f"{self.name}: is not compressed in a known way. Known are gzip, bz2, xz, zstd, zip and tar."
+            )
         unpack: dict[str, Callable[[IO[bytes]], Any]] = {
             "gzip": lambda stream: gzip.GzipFile(fileobj=stream),
             "bz2": bz2.BZ2File,
             "xz": lambda stream: io.BufferedReader(Xz(stream)),
-            "zip": self._member,
+            "zstd": _unpack_zstd,
+            "zip": self._zip_member,
+            "tar": self._tar_member,
         }
         inside: IO[bytes] = unpack[kind](packed)
         return inside
 
-    def _member(self, packed: IO[bytes]) -> IO[bytes]:
+    def _zip_member(self, packed: IO[bytes]) -> IO[bytes]:
         archive = zipfile.ZipFile(packed)
-        files = [info.filename for info in archive.infolist() if not info.is_dir()]
+        return archive.open(self._choose([info.filename for info in archive.infolist() if not info.is_dir()]))
+
+    def _tar_member(self, packed: IO[bytes]) -> IO[bytes]:
+        chosen = self.member
+        if chosen is None:
+            with self.source.open() as stream:
+                chosen = self._choose([name for name, _ in _members(stream)])
+        names = []
+        for name, unpack in _members(packed):
+            names.append(name)
+            if name == chosen:
+                return unpack()
+        return io.BytesIO(self._choose(names).encode())  # which raises, as the name is not there
+
+    def _choose(self, files: list[str]) -> str:
+        """Return the name of the member to read."""
         if self.member is None and len(files) != 1:
             raise SigmaDataError(
                 f"{self.name}: holds {len(files)} files: {_format_names(files)}. Name one as `member`."
@@ -92,7 +116,23 @@ class Compressed(Source):
             raise SigmaDataError(
                 f"{self.source.name}: holds no {chosen!r}.{suggest_name(chosen, files)} It has {_format_names(files)}."
             )
-        return archive.open(chosen)
+        return chosen
+
+
+def _members(stream: IO[bytes]) -> Iterator[tuple[str, Callable[[], IO[bytes]]]]:
+    """Yield the files in a tar archive, in one pass, as it may be compressed itself; each is opened before the next."""
+    archive = tarfile.open(fileobj=stream, mode="r|")  # noqa: SIM115 - the caller reads a member of it
+    return ((info.name, partial(_extract, archive, info)) for info in archive if info.isreg())
+
+
+def _extract(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
+    return archive.extractfile(info) or io.BytesIO()
+
+
+def _unpack_zstd(packed: IO[bytes]) -> Any:
+    import pyarrow as pa  # which takes a tenth of a second, and Python has no zstd before 3.14
+
+    return pa.CompressedInputStream(pa.PythonFile(packed, mode="r"), "zstd")
 
 
 def _format_names(names: list[str]) -> str:
@@ -102,11 +142,12 @@ def _format_names(names: list[str]) -> str:
 def compression(stream: IO[bytes]) -> str | None:
     """Return the compression of a stream by its first bytes, without consuming them; None if it has none."""
     if stream.seekable():
-        start = stream.read(6)
+        start = stream.read(TAR_AT + len(TAR))
         stream.seek(-len(start), 1)
     else:
-        start = stream.peek(6) if hasattr(stream, "peek") else b""
-    return next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
+        start = stream.peek(TAR_AT + len(TAR)) if hasattr(stream, "peek") else b""
+    kind = next((kind for magic, kind in MAGIC.items() if start.startswith(magic)), None)
+    return "tar" if kind is None and start[TAR_AT:].startswith(TAR) else kind
 
 
 @define(eq=False, slots=False)

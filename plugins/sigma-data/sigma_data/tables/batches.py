@@ -1,0 +1,192 @@
+"""Record batches of a table, in the types that the rest of the data layer takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import field, frozen
+from pyarrow import types
+
+from sigma_data.sources import stamp_of
+from sigma_kernel import SigmaDataError, Source
+from sigma_kernel.errors import suggest_name
+
+ROWS = 1 << 16  # of a batch
+WIDEST = 100_000  # columns of a table
+DEEPEST = 32  # fields within fields
+DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, NotImplementedError, OSError, RecursionError,
+          RuntimeError, TypeError, ValueError)  # fmt: skip # whatever Arrow raises for damaged files
+
+Start = Callable[[Sequence[str] | None], Iterator[Any]]
+
+
+@frozen(eq=False)
+class RecordBatches:
+    """The rows of a table, as record batches that can be read again and again.
+
+    Columns hold float64, int64, booleans, strings, dates (date32), timestamps, lists or binary values; missing values
+    are null.  Iterating raises SigmaDataError, with the place, for damaged files and for one that changes meanwhile.
+
+    Args:
+        name: Name of the table in errors.
+        schema: Names and types of its columns.
+        rows: Number of rows; None if it is unknown before they are read.
+        start: Returns fresh batches of some columns, or of all.
+        locate: Returns the place of a row in words.
+        stamp: Returns what differs after a change of the source.
+    """
+
+    name: str
+    schema: Any
+    rows: int | None
+    start: Start = field(repr=False)
+    locate: Callable[[int], str] = field(repr=False)
+    stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
+    _stamp_of_opening: Any = field(init=False, repr=False)
+
+    @_stamp_of_opening.default
+    def _take_stamp(self) -> Any:
+        return self.stamp()
+
+    def __iter__(self) -> Iterator[Any]:
+        """Return fresh batches, the same rows each time."""
+        return self._iterate(None)
+
+    def place(self, row: int) -> str:
+        """Return where a row, counted from 0, stands: ``houses.csv:17``, ``houses.parquet: row 16``."""
+        return self.locate(row)
+
+    def read(self, columns: Sequence[str] | None = None) -> Any:
+        """Return all rows of these columns as an Arrow table; by default of all columns."""
+        schema = self.schema if columns is None else pa.schema([self._field(name) for name in columns])
+        return pa.Table.from_batches(self._iterate(columns), schema)
+
+    def _field(self, name: str) -> Any:
+        if name not in self.schema.names:
+            raise SigmaDataError(f"{self.name}: there is no column {name!r}.{suggest_name(name, self.schema.names)}")
+        return self.schema.field(name)
+
+    def _iterate(self, columns: Sequence[str] | None) -> Iterator[Any]:
+        self._check_stamp()
+        row, batches = 0, self.start(columns)
+        while True:
+            try:
+                with reading(self.name, row):
+                    batch = next(batches, None)
+            except SigmaDataError:
+                self._check_stamp()
+                raise
+            if batch is None:
+                break
+            yield batch
+            row += batch.num_rows
+        self._check_stamp()
+
+    def _check_stamp(self) -> None:
+        if self.stamp() != self._stamp_of_opening:
+            raise SigmaDataError(f"{self.name}: has changed while it was read. Read it again when it is complete.")
+
+
+@contextmanager
+def reading(name: str, row: int | None = None) -> Iterator[None]:
+    """Turn what Arrow raises for a damaged file into a SigmaDataError with its place."""
+    try:
+        yield
+    except SigmaDataError:
+        raise
+    except DAMAGE as error:
+        where = name if not row else f"{name}: at or after row {row}"
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".")
+        raise SigmaDataError(f"{where}: cannot be read ({reason}). Write or fetch it again.") from error
+
+
+def from_source(source: Source, schema: Any, rows: int | None, start: Start) -> RecordBatches:
+    """Return the batches of a file whose rows have no lines; ``schema`` and batches are those of the file."""
+    plain = plain_schema(schema, source.name)
+    return RecordBatches(
+        source.name,
+        plain,
+        rows,
+        lambda columns: plain_batches(start(columns), plain, columns),
+        lambda row: f"{source.name}: row {row}",
+        lambda: stamp_of(source),
+    )
+
+
+# -- types -------------------------------------------------------------------------------------------------------------
+def plain_type(kind: Any) -> Any:
+    """Return the type in which the values of a column are delivered."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if types.is_integer(kind):
+        return pa.int64()
+    if types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind) or types.is_duration(kind):
+        return pa.float64()
+    if types.is_large_string(kind) or types.is_time(kind) or str(kind) == "string_view":
+        return pa.string()
+    if types.is_large_binary(kind) or types.is_fixed_size_binary(kind) or str(kind) == "binary_view":
+        return pa.binary()
+    return pa.date32() if types.is_date(kind) else kind
+
+
+def plain_schema(schema: Any, name: str) -> Any:
+    """Return the names and types of the columns that are delivered; fields of structures are columns ``a.b``."""
+    if len(schema) > WIDEST:
+        raise SigmaDataError(f"{name}: has {len(schema)} columns, more than {WIDEST}. Store it as rows or as an array.")
+    with reading(name):
+        fields = _flatten(schema.empty_table(), name).schema
+    names = fields.names
+    if len({*names}) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SigmaDataError(f"{name}: {names.count(twice)} columns are called {twice!r}. Rename all but one.")
+    if not names:
+        raise SigmaDataError(f"{name}: has no columns. Check the file.")
+    return pa.schema([(column.name, plain_type(column.type)) for column in fields])
+
+
+def _flatten(table: Any, name: str) -> Any:
+    for _ in range(DEEPEST):
+        if not any(types.is_struct(kind) for kind in table.schema.types):
+            return table
+        table = table.flatten()
+    raise SigmaDataError(f"{name}: holds fields within fields, more than {DEEPEST} deep. Store fewer.")
+
+
+def plain_batches(batches: Iterable[Any], schema: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Yield batches or tables as record batches of a plain schema, in its order; or only of these columns."""
+    fields = [schema.field(name) for name in (schema.names if columns is None else columns)]
+    for batch in batches:
+        table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        table = _flatten(table, "table")
+        whole = pa.table([_cast(table[column.name], column.type) for column in fields], schema=pa.schema(fields))
+        yield from whole.to_batches(ROWS)
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """Return a column in its plain type, with null for NaN."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([part.storage for part in column.chunks], column.type.storage_type)
+    if types.is_duration(column.type):
+        return pc.divide(column.cast(pa.duration("ns")).cast(pa.int64()).cast(kind, safe=False), 1e9)
+    if types.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
+    if column.type != kind:
+        column = column.cast(kind, safe=not types.is_floating(kind))
+    return _without_nan(column) if types.is_floating(kind) else column
+
+
+def _without_nan(column: Any) -> Any:
+    parts = []
+    for part in column.chunks:
+        values = part.to_numpy(zero_copy_only=False)
+        if np.isnan(values).sum() > part.null_count:
+            part = pa.array(values, from_pandas=True)
+        parts.append(part)
+    return pa.chunked_array(parts, column.type)

@@ -1,0 +1,140 @@
+"""Open a table of any format, at any place."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sigma_data.sources.compressed import Compressed, compression
+from sigma_data.sources.file import File
+from sigma_data.tables.batches import RecordBatches
+from sigma_kernel import SigmaConfigError, SigmaDataError, Source
+from sigma_kernel.errors import suggest_name
+
+FORMATS = {
+    "csv": "text:open_text", "parquet": "parquet:open_parquet", "feather": "ipc:open_feather", "arrow": "ipc:open_ipc",
+    "stream": "ipc:open_stream", "json": "json_lines:open_json", "orc": "orc:open_orc",
+}  # fmt: skip
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "feather", b"ORC": "orc", b"\xff\xff\xff\xff": "stream"}
+SQLITE = b"SQLite format 3\0"
+JSON = (".json", ".jsonl", ".ndjson")
+NESTED = 3  # compressions within each other
+
+
+def open_table(
+    place: Any,
+    *,
+    format: str | None = None,
+    member: str | None = None,
+    limit: int = 1 << 30,
+    query: str | None = None,
+    database: str | None = None,
+    **text: Any,
+) -> RecordBatches:
+    """Return the rows of a table.
+
+    Raises SigmaDataError, with file and place, for what cannot be read, and SigmaConfigError for settings that do not
+    fit.
+
+    Args:
+        place: Path of a file, a folder or an archive, a pattern of paths, a source, an Arrow object, or a frame.
+        format: One of csv, parquet, arrow, stream, feather, json, orc; by default found from the first bytes.
+        member: Member of an archive; needed if it has several.
+        limit: Most bytes that a compressed file may unpack to.
+        query: Query of a database.
+        database: Path or address of a database, instead of ``place``.
+        **text: Dialect of a delimited text where it is not to be found from its first bytes: ``delimiter``,
+            ``decimal``, ``thousands``, ``encoding``, ``header``.
+    """
+    if unknown := {*text} - {"delimiter", "decimal", "thousands", "encoding", "header"}:
+        raise SigmaConfigError(f"open_table: there is no setting {sorted(unknown)[0]!r}.")
+    if format is not None and format not in FORMATS:
+        raise SigmaConfigError(f"format: there is no {format!r}.{suggest_name(format, FORMATS)} {', '.join(FORMATS)}.")
+    if database is not None or (isinstance(place, str) and "://" in place):
+        return _sql(database or place, query)
+    read = partial(_open_source, format=format, member=member, limit=limit, query=query, text=text)
+    if isinstance(place, Source):
+        return read(place)
+    if not isinstance(place, str | os.PathLike):
+        opened: RecordBatches = _load("objects:open_object")(place)
+        return opened
+    return _open_path(Path(place), read)
+
+
+def _open_path(path: Path, read: Callable[[Source], RecordBatches]) -> RecordBatches:
+    folder = import_module("sigma_data.tables.folder")
+    if path.is_dir():
+        files, base = folder.list_files(path), path
+    elif not path.exists() and glob.has_magic(str(path)):
+        files = sorted(Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file())
+        base = Path(*path.parts[: next(i for i, part in enumerate(path.parts) if glob.has_magic(part))])
+        if not files:
+            raise SigmaDataError(f"{path}: no file has such a name. Check the pattern.")
+    else:
+        return read(File(path))
+    opened: RecordBatches = folder.open_files(files, base, str(path), lambda one: read(File(one)))
+    return opened
+
+
+def _open_source(
+    source: Source,
+    *,
+    format: str | None,
+    member: str | None,
+    limit: int,
+    query: str | None,
+    text: dict[str, Any],
+) -> RecordBatches:
+    for depth in range(NESTED + 1):
+        with source.open() as stream:
+            packed = compression(stream)
+            head = b"" if packed else stream.read(64)
+        if not packed:
+            break
+        archive = packed in ("zip", "tar")
+        source = Compressed(source, member=member if archive else None, limit=limit)
+        member = None if archive else member
+        if depth == NESTED:
+            raise SigmaDataError(f"{source.name}: is compressed more than {NESTED} times. Unpack it.")
+    if member is not None:
+        raise SigmaConfigError(f"member: {source.name} is no archive, and has no {member!r}. Leave `member` out.")
+    if head.startswith(SQLITE) and format is None:
+        return _sql(source.name, query) if isinstance(source, File) else _refuse_packed(source)
+    if query is not None:
+        raise SigmaConfigError(f"query: {source.name} is no database. Leave `query` out.")
+    kind = format or _format_of(head, source.name)
+    if text and kind != "csv":
+        raise SigmaConfigError(f"{next(iter(text))}: {source.name} is no delimited text, but {kind}. Leave it out.")
+    opened: RecordBatches = _load(FORMATS[kind])(source, **text)
+    return opened
+
+
+def _refuse_packed(source: Source) -> RecordBatches:
+    raise SigmaDataError(f"{source.name}: is a compressed database. Unpack it.")
+
+
+def _format_of(head: bytes, name: str) -> str:
+    """Return the format of a file by its first bytes, or by its name where those say nothing."""
+    if kind := next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None):
+        return kind
+    if not head:
+        raise SigmaDataError(f"{name}: the file is empty. Check the path.")
+    plain = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    named = any(end in JSON for end in Path(name).suffixes)
+    return "json" if plain.startswith(b'{"') or (named and plain.startswith((b"{", b"["))) else "csv"
+
+
+def _sql(database: str, query: str | None) -> RecordBatches:
+    opened: RecordBatches = _load("sql:open_query")(database, query)
+    return opened
+
+
+def _load(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    function: Callable[..., Any] = getattr(import_module(f"sigma_data.tables.{module}"), name)
+    return function

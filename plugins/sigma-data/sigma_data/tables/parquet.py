@@ -1,0 +1,43 @@
+"""Tables in Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from sigma_data.tables.batches import ROWS, RecordBatches, from_source, reading
+from sigma_data.tables.handles import random_access
+from sigma_kernel import SigmaDataError, Source
+
+METADATA = 1 << 28  # bytes and items of the description of a file
+MOST = 1 << 40  # rows
+
+
+def open_parquet(source: Source) -> RecordBatches:
+    """Return the rows of a Parquet file."""
+    with reading(source.name), random_access(source) as file:
+        held = _open(file)
+        schema, rows = held.schema_arrow, held.metadata.num_rows
+        _check_sizes(held.metadata, file.size(), source.name)
+
+    def start(columns: Sequence[str] | None) -> Iterator[Any]:
+        chosen = None if columns is None else list(columns)
+        with random_access(source) as file:
+            yield from _open(file).iter_batches(ROWS, columns=chosen)
+
+    return from_source(source, schema, rows, start)
+
+
+def _open(file: Any) -> Any:
+    return pq.ParquetFile(file, thrift_string_size_limit=METADATA, thrift_container_size_limit=METADATA)
+
+
+def _check_sizes(metadata: Any, size: int, name: str) -> None:
+    """Raise SigmaDataError if a file declares parts beyond its end."""
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    parts = [group.column(i) for group in groups for i in range(group.num_columns)]
+    wrong = any(part.total_compressed_size < 0 or part.total_compressed_size > size for part in parts)
+    if wrong or sum(group.num_rows for group in groups) != metadata.num_rows or not 0 <= metadata.num_rows <= MOST:
+        raise SigmaDataError(f"{name}: declares more than it holds. Write or fetch it again.")

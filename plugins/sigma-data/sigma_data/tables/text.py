@@ -1,0 +1,163 @@
+"""Tables of delimited text: CSV and TSV, with types that are inferred from all rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import define, field
+
+from sigma_data.readers.csv import CELLS, CsvReader
+from sigma_data.readers.delimited import GAP_WORDS, Parser, Piece, pieces
+from sigma_data.readers.figures import Figures
+from sigma_data.sources import stamp_of
+from sigma_data.tables.batches import WIDEST, RecordBatches, plain_batches, plain_schema
+from sigma_data.tables.cells import (
+    Kind,
+    as_kind,
+    final_type,
+    infer_strings,
+    is_float,
+    join_kinds,
+    kind_of,
+    line_ranges,
+    may_merge,
+    merges,
+    parsed_type,
+)
+from sigma_data.tables.dialect import Dialect, detect
+from sigma_kernel import SigmaDataError, Source
+
+HEAD = 1 << 16  # bytes that the dialect is found from
+KEPT = 1 << 28  # bytes of parsed rows that are kept from the first pass
+
+
+def open_text(source: Source, **given: Any) -> RecordBatches:
+    """Return the rows of a delimited text; its dialect is found where it is not ``given``."""
+    with source.open() as stream:
+        head = stream.read(HEAD)
+    dialect = detect(head, **{name: value for name, value in given.items() if value is not None})
+    if b"\0" in head and not dialect.encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
+        raise SigmaDataError(f"{source.name}: holds a zero byte, and is no text. Give the path of a table.")
+    table = TextTable(source, dialect)
+    schema = plain_schema(pa.schema([(name, final_type(kind)) for name, kind in table.kinds.items()]), source.name)
+
+    def start(columns: Sequence[str] | None) -> Iterator[Any]:
+        return plain_batches(table.read_tables(columns), schema, columns)
+
+    return RecordBatches(source.name, schema, table.rows, start, table.locate, lambda: stamp_of(source))
+
+
+@define(eq=False)
+class TextTable:
+    """A delimited text, and what a first pass says: the kinds of its columns, and the lines of its rows.
+
+    Rows that are not plain are parsed with care, and kept.
+    """
+
+    source: Source
+    dialect: Dialect
+    names: list[str] = field(init=False)
+    kinds: dict[str, Kind] = field(init=False, factory=dict)
+    lines: list[Sequence[int] | np.ndarray] = field(init=False, factory=list)
+    _before: int = field(init=False)
+    _parsed: list[Any] | None = field(init=False, factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        """Read all rows once."""
+        line, self.names = self._reader.first_row(self.source)
+        if len(self.names) > WIDEST:
+            raise SigmaDataError(
+                f"{self.source.name}: has {len(self.names)} columns, more than {WIDEST}. Store it as rows or an array."
+            )
+        self._before = line if self.dialect.header else line - 1
+        try:
+            self._look_swiftly()
+        except (ValueError, NotImplementedError):
+            self._read_carefully()
+        if not self.rows:
+            raise SigmaDataError(f"{self.source.name}: there is no row of values. Check the file.")
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return sum(map(len, self.lines))
+
+    def locate(self, row: int) -> str:
+        """Return the file and line of a row."""
+        left = row
+        for part in self.lines:
+            if left < len(part):
+                return f"{self.source.name}:{part[left]}"
+            left -= len(part)
+        return f"{self.source.name}: row {row}"
+
+    def read_tables(self, columns: Sequence[str] | None) -> Iterator[Any]:
+        """Yield the rows in their types, some at a time."""
+        if self._parsed is not None:
+            yield from self._parsed
+            return
+        wanted = self.names if columns is None else columns
+        types = {name: parsed_type(self.kinds[name]) for name in wanted}
+        for piece in self._pieces():
+            yield self._convert(self._parse(piece, types))
+
+    @property
+    def _figures(self) -> Figures:
+        return Figures(self.dialect.decimal, self.dialect.thousands)
+
+    @property
+    def _reader(self) -> CsvReader:
+        own = self.dialect
+        return CsvReader(
+            header=own.header, delimiter=own.delimiter, encoding=own.encoding, decimal=own.decimal,
+            thousands=own.thousands,
+        )  # fmt: skip
+
+    def _pieces(self) -> Iterator[Piece]:
+        return pieces(self.source, self.dialect.encoding, self._before, self.dialect.delimiter)
+
+    def _parse(self, piece: Piece, types: dict[str, Any] | None = None) -> Any:
+        columns = None if types is None else [*types]
+        own = self.dialect
+        return Parser(self.names, own.delimiter, own.decimal, types or {}, columns, GAP_WORDS).parse(piece)
+
+    def _convert(self, table: Any) -> Any:
+        columns = {name: as_kind(table[name], self.kinds[name], self._figures) for name in table.column_names}
+        return pa.table(columns)
+
+    def _look_swiftly(self) -> None:
+        """Find kinds and lines; keep the parsed rows if there are few."""
+        tables: list[Any] | None = []
+        for piece in self._pieces():
+            table = self._parse(piece)
+            self.lines.append(line_ranges(piece.number_rows(table.num_rows)))
+            for name in self.names:
+                self.kinds[name] = join_kinds(self.kinds.get(name), self._kind(table[name], name, piece))
+            tables = None if tables is None or sum(part.nbytes for part in tables) > KEPT else [*tables, table]
+        try:
+            self._parsed = None if tables is None else [self._convert(table) for table in tables]
+        except ValueError:
+            self._parsed = None  # pieces differ: they are parsed again in the joined types
+
+    def _kind(self, column: Any, name: str, piece: Piece) -> Kind:
+        if is_float(column) and may_merge(column):
+            cells = self._parse(piece, {name: pa.string()})[name]
+            return pa.string() if merges(column, cells) else pa.float64()
+        return kind_of(column, self._figures)
+
+    def _read_carefully(self) -> None:
+        """Parse all rows in Python, which knows the line of an error."""
+        self.lines, parts = [], []
+        rows = self._reader.read_rows(self.source, len(self.names))
+        while part := list(islice(rows, max(1, CELLS // len(self.names)))):
+            self.lines.append(np.array([line for line, _ in part]))
+            cells = zip(*(row for _, row in part), strict=True)
+            parts.append(pa.table([pa.array(column, pa.string()) for column in cells], names=self.names))
+        if parts:
+            whole = pa.concat_tables(parts).combine_chunks()
+            self._parsed = [pa.table({name: infer_strings(whole[name], self._figures) for name in self.names})]
+            self.kinds = dict(zip(self.names, self._parsed[0].schema.types, strict=True))
