@@ -1,13 +1,15 @@
-"""Contracts of data: sources, readers, extractors, encoders, preprocessors, datasets, iterators."""
+"""Contracts of data: sources, readers, extractors, encoders, preprocessors, datasets, iterators, inspectors."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
+from attrs import frozen
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, component_name
 from sigma_kernel.graph.node import Node, Spec
@@ -230,3 +232,45 @@ class Iterator(Settled):
     @abstractmethod
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return a permutation of ``range(rows)`` that depends on the arguments alone."""
+
+
+@frozen
+class Inspection:
+    """What data at a place hold: the ``head``, one line, and a ``table`` for people, its headings first.
+
+    ``findings`` are what a user should know, one sentence each; ``document`` has all of it as plain JSON values.
+    """
+
+    head: str
+    table: Sequence[Sequence[str]]
+    findings: Sequence[str]
+    document: Mapping[str, Any]
+
+
+@frozen
+class Draft:
+    """The text of a configuration that trains as it is, the name of its run, and what is unsure, in sentences."""
+
+    name: str
+    text: str
+    notes: Sequence[str]
+
+
+class Inspector(Settled):
+    """Inspect data of one form, and draft a configuration for them (component kind ``inspector``)."""
+
+    @abstractmethod
+    def takes(self, place: Path) -> bool:
+        """Return whether a file or folder has this form, by its name and its first entries; it exists."""
+
+    @abstractmethod
+    def inspect(self, place: Path) -> Inspection:
+        """Return what data hold; raises SigmaDataError for data that cannot be read."""
+
+    @abstractmethod
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+        """Return a configuration in which the data are at the place ``written``.
+
+        ``wishes`` are what the user wants, such as the ``target``. Raises SigmaDataError for data that cannot be read,
+        and SigmaConfigError for wishes that do not fit, or that are needed.
+        """

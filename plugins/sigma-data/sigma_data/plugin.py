@@ -27,6 +27,7 @@ OFFERED = {
     },
     "extractor": {
         "columns": ("extractors.columns:Columns", "Split a table into sections by column name or number."),
+        "encoded": ("encoded:EncodedColumns", "Columns of a table, as their encoders encode them."),
         "table": ("table:Table", "Read columns of a data frame by name, as during training."),
         "offsets": ("extractors.offsets:Offsets", "Split fixed-size records into sections by byte offset."),
     },
@@ -68,6 +69,9 @@ OFFERED = {
         "sequential": ("iterators.sequential:Sequential", "Minibatches in the order of the data, without shuffling."),
         "shuffle": ("iterators.shuffle:Shuffle", "Minibatches shuffled once, in the same order each epoch."),
     },
+    "inspector": {
+        "table": ("profiling.inspectors:TableInspector", "Tables of any format: kinds of columns, with reasons."),
+    },
     "dataset": {
         "digits": ("datasets.digits:Digits", "1,797 handwritten digits of 8 x 8 pixels, 10 classes (UCI, offline)."),
         "iris": ("datasets.iris:Iris", "Fisher's iris: 150 flowers, 4 features, 3 species (offline)."),
@@ -81,6 +85,7 @@ OFFERED = {
         "tictactoe": ("datasets.tictactoe:TicTacToe", "Tic-tac-toe: every position with its outcome and best moves."),
         "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
         "csv": ("datasets.csv:Csv", "Your own CSV table, with a target column."),
+        "table": ("datasets.tabular:Tabular", "Your own table of any format, with a kind for every column."),
         "npy": ("datasets.npy:Npy", "Your own arrays, in .npy files."),
         "image_folder": (
             "datasets.image_folder:ImageFolder",

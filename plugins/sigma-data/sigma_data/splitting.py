@@ -24,10 +24,12 @@ def split(
     seed: int = 0,
     section: str = "targets",
     groups: Sequence[Hashable] | None = None,
+    order: np.ndarray | None = None,
 ) -> dict[str, Dataset]:
     """Return disjoint parts of a data set by name, each with its share of the rows to within one row.
 
-    ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series);
+    ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series), or,
+    with an ``order``, rows that follow each other in that permutation of the rows;
     ``stratified`` gives every part its share of every class of ``section``, to within one row.  Where the shares
     allow it, every part has a row of each class of two rows or more; else the seed decides which has none.  If shares
     sum to less than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part
@@ -41,7 +43,7 @@ def split(
     units = None if groups is None else _number_groups(groups, len(dataset))
     count, what = (len(dataset), "rows") if units is None else (int(units.max()) + 1, "groups")
     if by == "block":
-        parts = cut(np.arange(count), allot(count, shares))
+        parts = cut(np.arange(count) if order is None else order, allot(count, shares))
     elif by == "record":
         parts = cut(permute_rows(seed, SPLIT, count), allot(count, shares))
     elif by == "stratified":

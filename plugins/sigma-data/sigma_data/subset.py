@@ -53,8 +53,12 @@ class Subset(Derived):
             values = self.dataset.column(section)
         elif self.dataset.blocks == 1:
             values = self.dataset.block(0).get(section)
-        rows = [rows + self.starts[home] for home, rows in self._parts]
-        return None if values is None else values[np.concatenate(rows)]
+        return None if values is None else values[self.rows_of_dataset]
+
+    @property
+    def rows_of_dataset(self) -> np.ndarray:
+        """Return the numbers of the rows in the data set, in the order of the blocks."""
+        return np.concatenate([rows + self.starts[home] for home, rows in self._parts])
 
     @property
     def blocks(self) -> int:

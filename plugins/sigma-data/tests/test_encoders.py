@@ -311,13 +311,13 @@ def test_a_missing_date_is_zeros() -> None:
 # -- errors ------------------------------------------------------------------------------------------------------------
 NULL = "row 2: there is no value. Enter one, "
 ERRORS: list[tuple[Encoder, Any, str]] = [
-    (NumberEncoder(), [1.0, 2.0, None], NULL + "set missing = 'median' or another replacement, or leave the row out."),
+    (NumberEncoder("refuse"), [1.0, 2.0, None], NULL + "set missing = 'median' or another replacement,"),
     (NumberEncoder(), ["1", "2", "x"], "row 2: 'x' is no number that float64 holds. Correct it, or leave the row out."),
     (NumberEncoder(), [1, 2**53 + 1], "row 1: 9007199254740993 is no number that float64 holds. Correct it,"),
     (NumberEncoder(), [1.0, float("-inf")], "row 1: -inf is not finite. Correct it, or leave the row out."),
     (NumberEncoder(missing="mean"), [None, None], "no row has a value. Leave the column out."),
     (NumberEncoder(missing="mean"), [[1.0], [2.0]], "row 0: [1.0] is no number that float64 holds."),
-    (BooleanEncoder(), [True, False, None], NULL + "set missing = 'most_frequent' or another replacement,"),
+    (BooleanEncoder(missing="refuse"), [True, False, None], NULL + "set missing = 'most_frequent' or another"),
     (BooleanEncoder(), ["yes", "no", "maybe"], "row 2: 'maybe' is not 'true' or 'false'. Correct it, or leave the row"),
     (BooleanEncoder("m"), ["M", "B", "x"], "row 2: 'x' is not 'm' or 'b'. Correct it, or leave the row out."),
     (BooleanEncoder(missing="mean"), [None], "no row has a value."),
@@ -330,7 +330,7 @@ ERRORS: list[tuple[Encoder, Any, str]] = [
     (OrdinalEncoder(), [None], "row 0: there is no value."),
     (IndexEncoder(), [None], "no row has a value."),
     (TargetMeanEncoder(), ["a"], "target_mean: there are no targets to learn from. Use another encoder."),
-    (DateEncoder(), ["2024-02-28", "2024-02-29", None], NULL + "set missing = 'zero', or leave the row out."),
+    (DateEncoder(missing="refuse"), ["2024-02-28", "2024-02-29", None], NULL + "set missing = 'zero', or leave"),
     (DateEncoder(), ["2024-02-28", "2024-02-30"], "row 1: '2024-02-30' is no date of the form 2024-03-31 or"),
     (DateEncoder(), ["2024-02-28", "2024-02-28 10:00Z"], "row 1: '2024-02-28 10:00Z' is no date of the form"),
     (DateEncoder(), [1.5], "row 0: 1.5 is no date. Correct it, or leave the row out."),
@@ -350,7 +350,7 @@ def test_values_that_cannot_be_learned_from_are_refused_with_their_row(
 def test_a_row_is_counted_over_all_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns, "ROWS", 2)
     with pytest.raises(SigmaDataError, match=r"^row 5: there is no value\."):
-        NumberEncoder().fit([pa.array([1.0, 2.0, 3.0]), pa.array([4.0, 5.0, None])])
+        NumberEncoder("refuse").fit([pa.array([1.0, 2.0, 3.0]), pa.array([4.0, 5.0, None])])
 
 
 HOSTILE: list[Any] = [

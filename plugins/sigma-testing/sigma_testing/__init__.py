@@ -25,6 +25,7 @@ MODULES = {
     "generators": "GeneratorSuite",
     "hooks": "HookSuite small_classifier small_regression",
     "initialisers": "InitialiserSuite RandomInitialiserSuite distance draw",
+    "inspectors": "InspectorSuite",
     "launching": "VerbSuite RecipeSuite",
     "layers": "CostSuite LayerSuite by_name trace_layer",
     "metrics": "MergerSuite MetricSuite",

@@ -29,6 +29,7 @@ from sigma_testing.initialisers import InitialiserSuite as InitialiserSuite
 from sigma_testing.initialisers import RandomInitialiserSuite as RandomInitialiserSuite
 from sigma_testing.initialisers import distance as distance
 from sigma_testing.initialisers import draw as draw
+from sigma_testing.inspectors import InspectorSuite as InspectorSuite
 from sigma_testing.launching import RecipeSuite as RecipeSuite
 from sigma_testing.launching import VerbSuite as VerbSuite
 from sigma_testing.layers import CostSuite as CostSuite

@@ -12,6 +12,7 @@ from . import (
     test_suite_faults_of_data as data,
     test_suite_faults_of_encoders as encoders,
     test_suite_faults_of_hooks as hooks,
+    test_suite_faults_of_inspectors as inspectors,
     test_suite_faults_of_launching as launching,
     test_suite_faults_of_layers as layers,
     test_suite_faults_of_operators as operators,
@@ -28,6 +29,7 @@ TABLES: dict[str, Mapping[Any, Any]] = {
     "sources": data.SOURCES, "hooks": hooks.HOOKS, "backends": backends.BACKENDS, "recipes": launching.RECIPES,
     "commands": launching.COMMANDS, "operators": operators.OPERATORS, "monitors": operators.MONITORS,
     "plugins": plugins.BROKEN, "encoders": encoders.ENCODERS,
+    "inspectors": inspectors.INSPECTORS,
 }  # fmt: skip
 
 

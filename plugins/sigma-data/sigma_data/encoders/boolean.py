@@ -38,15 +38,17 @@ class BooleanEncoder(Encoder):
 
     Args:
         true: The word, in any case, that becomes 1; the other one of the training rows becomes 0.
-        missing: What replaces missing values: the mean or the most frequent of the training rows, or this number. By
-            default, a missing value is an error.
+        missing: What replaces missing values: the mean or the most frequent of the training rows, or this number;
+            or ``refuse``: a missing value is an error.
         indicator: Add a number that is 1 where the value is missing, else 0.
         section: Section of the data that the numbers belong to.
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("boolean",)
     true: str = ""
-    missing: Literal["refuse", "mean", "most_frequent"] | float = field(default="refuse", validator=fill_rule(*WORDS))
+    missing: Literal["refuse", "mean", "most_frequent"] | float = field(
+        default="most_frequent", validator=fill_rule(*WORDS)
+    )
     indicator: bool = False
     section: str = field(default="inputs", kw_only=True)
 

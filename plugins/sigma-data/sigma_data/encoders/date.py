@@ -57,7 +57,7 @@ class DateEncoder(Encoder):
         parts: What to encode, of ``month``, ``day``, ``weekday``, ``hour``, ``weekend`` and ``elapsed``.
         zone: Time zone of the parts, such as ``Europe/Berlin``, for times that state an offset or a time zone. By
             default, it is that of the column, or UTC if words state offsets. Other times are taken as they are.
-        missing: Whether a missing value is an error, or all of its numbers are 0.
+        missing: Whether all numbers of a missing value are 0, or it is an error.
         indicator: Add a number that is 1 where the value is missing, else 0.
         section: Section of the data that the numbers belong to.
     """
@@ -67,7 +67,7 @@ class DateEncoder(Encoder):
         default=(), converter=tuple, validator=and_(deep_iterable(in_(PARTS)), must(are_distinct, "parts that differ"))
     )
     zone: str = field(default="", validator=must(_is_zone, "the name of a time zone, such as Europe/Berlin"))
-    missing: Literal["refuse", "zero"] = field(default="refuse", validator=in_(("refuse", "zero")))
+    missing: Literal["refuse", "zero"] = field(default="zero", validator=in_(("refuse", "zero")))
     indicator: bool = False
     section: str = field(default="inputs", kw_only=True)
 

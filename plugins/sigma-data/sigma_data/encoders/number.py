@@ -39,7 +39,7 @@ class NumberEncoder(Encoder):
 
     Args:
         missing: What replaces missing values, also in rows to predict from: the mean, the median or the most frequent
-            value, or this number. By default, a missing value is an error.
+            value, or this number; or ``refuse``: a missing value is an error.
         indicator: Add a number that is 1 where the value is missing, else 0.
         clip: Limits of the values, or the share of the training rows on either side of them, such as 0.01.
         log: Whether to take sign(x) log(1 + abs(x)), as the preprocessor ``log`` does.
@@ -50,7 +50,7 @@ class NumberEncoder(Encoder):
 
     kinds: ClassVar[tuple[str, ...]] = ("number", "constant")
     missing: Literal["refuse", "mean", "median", "most_frequent"] | float = field(
-        default="refuse", validator=fill_rule(*WORDS)
+        default="median", validator=fill_rule(*WORDS)
     )
     indicator: bool = False
     clip: float | tuple[float, float] | None = field(

@@ -1,32 +1,96 @@
-"""``sigma init``: create a configuration file from a recipe."""
+"""``sigma init``: create a configuration file from a recipe, or from data."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import click
 
+from sigma_kernel.contracts import Draft
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.launcher.configured import recipe as offered
+from sigma_run.launcher.inspection import choose_inspector, usage_errors
 from sigma_run.launcher.output import say
+from sigma_run.launcher.run import run
+
+WISHES = {
+    "target": "Column to predict.",
+    "text": "Column of texts to predict from.",
+    "time": "Column that orders the rows in time.",
+    "ahead": "How many rows ahead to predict.",
+}
+
+
+def _wish_options(command: Any) -> Any:
+    for name, summary in reversed(WISHES.items()):
+        command = click.option(f"--{name}", metavar="NAME", help=f"Of data: {summary[0].lower()}{summary[1:]}")(command)
+    return command
 
 
 @click.command()
-@click.argument("recipe", required=False, default="default:first")
-@click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: RECIPE.toml]")
+@click.argument("what", metavar="[RECIPE|DATA]", required=False, default="default:first")
+@_wish_options
+@click.option("--data", "is_data", is_flag=True, help="WHAT is a file or folder of data, also if it looks like a name.")
+@click.option("--run", "runs", is_flag=True, help="Train at once.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: NAME.toml]")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-def init(recipe: str, output: Path | None, force: bool) -> None:
-    """Create a configuration file from RECIPE, by default from the first one to try."""
-    name = catalogue().resolve("recipe", recipe).name
-    text, path = offered(recipe).text, output or Path(f"{name}.toml")
+@click.pass_context
+def init(
+    context: click.Context,
+    what: str,
+    is_data: bool,
+    runs: bool,
+    output: Path | None,
+    force: bool,
+    **wishes: str | None,
+) -> int:
+    """Create a configuration file from a RECIPE, by default the first one to try, or from your own DATA.
+
+    DATA is a file or a folder. Its columns are inspected, and the file says how each is used, and why; what is unsure
+    is printed. A path has a suffix or a slash; the name of a recipe goes first.
+    """
+    given = {name: value for name, value in wishes.items() if value is not None}
+    if is_data or _is_path(what):
+        name, text, notes = _draft(Path(what), output, given)
+    elif given:
+        raise SigmaConfigError(f"--{next(iter(given))}: {what!r} is a recipe. Give a path of data, or pass --data.")
+    else:
+        name, notes = catalogue().resolve("recipe", what).name, []
+        text = offered(what).text
+    path = output or Path(f"{name}.toml")
+    write_new(path, text, force)
+    for note in notes:
+        say(f"note: {note}", "yellow")
+    say(f"wrote {path}; {'training on it' if runs else f'edit it, then: sigma run {path}'}")
+    return int(context.invoke(run, what=str(path), overrides=(), monitors=()) or 0) if runs else 0
+
+
+def _is_path(what: str) -> bool:
+    looks = os.sep in what or "/" in what or bool(Path(what).suffix)
+    return looks or (Path(what).exists() and not catalogue().offers("recipe", what))
+
+
+def _draft(place: Path, output: Path | None, wishes: dict[str, str]) -> tuple[str, str, list[str]]:
+    """Return the name of a run on data, the text of its configuration, and what is unsure."""
+    folder = Path() if output is None else output.parent
+    inside = place.resolve().is_relative_to(folder.resolve())
+    written = place.resolve().relative_to(folder.resolve()) if inside else place.resolve()
+    with usage_errors():
+        draft: Draft = choose_inspector(place).draft(place, written.as_posix(), wishes)
+    return draft.name, draft.text, [*draft.notes]
+
+
+def write_new(path: Path, text: str, force: bool) -> None:
+    """Write a file that does not exist; with ``force``, replace it. Raises SigmaConfigError if that fails."""
     try:
         _write(path.resolve(), text, force)
     except FileExistsError:
         raise SigmaConfigError(f"{path}: already exists. Choose another --output, or pass --force.") from None
     except OSError as error:
         raise SigmaConfigError(f"{path}: cannot be written: {error.strerror}. Choose another --output.") from None
-    say(f"wrote {path}; edit it, then: sigma run {path}")
 
 
 def _write(path: Path, text: str, force: bool) -> None:

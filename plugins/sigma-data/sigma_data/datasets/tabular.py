@@ -1,0 +1,253 @@
+"""Your own table, of any format, as a data set: columns with kinds, each with an encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_data.arrays import Arrays, NamedTargets, Titled
+from sigma_data.datasets.splits import Loaded, Splits, shares
+from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, read_encoded
+from sigma_data.extractors.columns import as_tuple
+from sigma_data.frames import check_names
+from sigma_data.labels import Codes, Labels
+from sigma_data.profiling.encoders import choose_encoder
+from sigma_data.profiling.profile import profile_column
+from sigma_data.readers.csv import place as find_column
+from sigma_data.splitting import KINDS, By, split
+from sigma_data.subset import Subset
+from sigma_data.tables import open_table
+from sigma_kernel import Encoder, SigmaConfigError, SigmaDataError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel.settings import ge, in_, lt
+
+WORDS = np.dtypes.StringDType()
+
+
+@frozen
+class Roles:
+    """The names of a table's columns by what they are for; empty if there is none."""
+
+    targets: tuple[str, ...]
+    inputs: tuple[str, ...]
+    weights: str = ""
+    group: str = ""
+    time: str = ""
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Return the columns to read, each once."""
+        aside = (name for name in (self.weights, self.group, self.time) if name)
+        return tuple(dict.fromkeys((*self.inputs, *self.targets, *aside)))
+
+
+@define(eq=False)
+class Tabular(Splits):
+    """A table with one row per sample: CSV, Parquet, Feather, JSON lines, ORC, a folder of these, or a query.
+
+    Every column has a kind, inferred from its cells: numbers, booleans, categories and dates become inputs, each by an
+    encoder that is fitted on the training rows; sentences, identifiers and constants are left out. ``columns`` gives a
+    column another encoder, or excludes it. ``sigma data show`` prints the kinds, with their reasons.
+
+    Args:
+        path: Path of the file or the folder; in a configuration, a relative one starts in its directory.
+        target: Column to predict; or several, which hold numbers.
+        columns: Encoder by column, or ``"exclude"``; other columns get one that suits their kind.
+        exclude: Columns to leave out.
+        weights: Column of sample weights.
+        group: Column that names the group of a row; rows of a group stay in one split.
+        time: Column that orders the rows, for ``split_by = "time"``.
+        targets: What the target holds: classes, numbers, or what the cost takes.
+        missing_targets: What rows without a target do: raise an error, or are dropped.
+        split: Share of the rows of each split, by its name; one of them is ``training``.
+        split_by: How rows are divided: at random, in blocks of neighbours, at random within each class, or in the order
+            of ``time``, oldest first.
+        seed: Seed of the division, which is independent of the run's.
+        format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
+    """
+
+    path: Path = field(converter=Path)
+    target: str | int | tuple[str | int, ...]
+    columns: Mapping[str, Encoder | Literal["exclude"]] = field(factory=dict, kw_only=True)
+    exclude: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
+    weights: str | int | None = field(default=None, kw_only=True)
+    group: str | int | None = field(default=None, kw_only=True)
+    time: str | int | None = field(default=None, kw_only=True)
+    targets: Literal["auto", "classes", "numbers"] = field(
+        default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
+    )
+    missing_targets: Literal["refuse", "drop"] = field(
+        default="refuse", validator=in_(("refuse", "drop")), kw_only=True
+    )
+    split: Mapping[str, float] = field(
+        factory=lambda: {"training": 0.8, "validation": 0.2}, validator=shares, kw_only=True
+    )
+    split_by: By | Literal["time"] = field(default="record", validator=in_((*KINDS, "time")), kw_only=True)
+    seed: int = field(default=0, validator=[ge(0), lt(2**64)], kw_only=True)
+    format: Mapping[str, Any] = field(factory=dict, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        """Raise SigmaConfigError for settings that need others."""
+        if (self.split_by == "time") != (self.time is not None):
+            raise SigmaConfigError("Tabular.time: names the column of split_by = 'time'. Set both, or neither.")
+        if not as_tuple(self.target):
+            raise SigmaConfigError("Tabular.target: there is none. Name the column to predict.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the splits."""
+        return tuple(self.split)
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """Return the columns with what their encoders learned, to predict with."""
+        return getattr(self._load_once()[0]["training"], "learned", {})
+
+    def samples(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        white: float | None = None,
+        learned: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
+        """Return the inputs of another table with the same columns, in any order, and in any format."""
+        columns = read_encoded(self.learned if learned is None else learned, "inputs", str(path))
+        source = open_table(path, **self.format)
+        check_names(dict.fromkeys(source.schema.names), columns.names, source.schema.names, source.name)
+        return columns.apply(source.read(columns.names), source.place)
+
+    def load(self) -> Loaded:
+        """Return the splits, and the labels of the classes."""
+        source = open_table(self.path, **self.format)
+        roles = self._roles(source.schema.names, source.name)
+        table, numbers = self._drop_rows(source.read(roles.read), roles, source)
+        place: Place = lambda row: source.place(int(numbers[row]))  # noqa: E731
+        target = NamedTargets(read_targets(table, roles.targets, self.targets, place, source.name), roles.targets)
+        goals = Arrays(targets=target)
+        parts = self._split(goals, table, roles)
+        training = parts["training"].rows_of_dataset
+        encoded = self._fit(table, roles, training, goals.block(0)["targets"], place)
+        sections = {section: self._read(columns, table, place, training) for section, columns in encoded.items()}
+        if roles.weights:
+            sections["weights"] = read_numbers(table, roles.weights, place)
+        whole = Arrays(**sections, targets=target)
+        return {name: part.with_dataset(whole) for name, part in parts.items()}, whole.class_names("targets")
+
+    def _roles(self, names: Sequence[str], where: str) -> Roles:
+        """Return the names of the columns by what they are for; raise SigmaDataError for those that are not there."""
+
+        def name_all(given: Any) -> tuple[str, ...]:
+            return tuple(
+                names[find_column(column, names, where)] for column in as_tuple(() if given is None else given)
+            )
+
+        targets, gone = name_all(self.target), name_all(self.exclude)
+        aside = {role: (name_all(getattr(self, role)) or ("",))[0] for role in ("weights", "group", "time")}
+        for column in self.columns:
+            find_column(column, names, where)
+        gone = (*gone, *(name for name, encoder in self.columns.items() if encoder == "exclude"))
+        for name in {*self.columns} & {*targets, aside["weights"]}:
+            raise SigmaConfigError(f"Tabular.columns: {name!r} is no input. Leave it out of `columns`.")
+        others = {*targets, *gone, aside["weights"], aside["group"]}
+        inputs = tuple(name for name in names if name not in others)
+        return Roles(targets, inputs, **aside)
+
+    def _drop_rows(self, table: Any, roles: Roles, source: Any) -> tuple[Any, np.ndarray]:
+        """Return the rows with a target, and their numbers in the table; refuse others, unless they are dropped."""
+        if not table.num_rows:
+            raise SigmaDataError(f"{source.name}: there is no row. Check the path.")
+        there = np.ones(table.num_rows, bool)
+        for name in (*roles.targets, *filter(None, (roles.weights, roles.group, roles.time))):
+            there &= np.asarray(table[name].is_valid())
+        if self.missing_targets == "refuse" and not there.all():
+            first = source.place(int(np.flatnonzero(~there)[0]))
+            lost = f"in {len(there) - there.sum():,} of {len(there):,} rows"
+            raise SigmaDataError(
+                f"{first}: the target, the weight, the group or the time is missing, {lost}. Fill it in, or set "
+                "missing_targets = 'drop'."
+            )
+        if not there.any():
+            raise SigmaDataError(f"{source.name}: no row has a target. Check the column.")
+        return (table if there.all() else table.filter(there)), np.flatnonzero(there)
+
+    def _split(self, goals: Arrays, table: Any, roles: Roles) -> dict[str, Subset]:
+        groups = tuple(table[roles.group].to_pylist()) if roles.group else None
+        if self.split_by != "time":
+            return split(goals, self.split, self.split_by, self.seed, groups=groups)
+        order = join(compute().sort_indices(table, sort_keys=[(roles.time, "ascending")]))
+        return split(goals, self.split, "block", groups=groups, order=np.asarray(order))
+
+    def _fit(
+        self, table: Any, roles: Roles, training: np.ndarray, goals: np.ndarray, place: Place
+    ) -> dict[str, EncodedColumns]:
+        """Return the columns of each section, their encoders fitted on the training rows."""
+        by_section: dict[str, list[EncodedColumn]] = {}
+        for name in roles.inputs:
+            encoder: Any = self.columns.get(name) or choose_encoder(profile_column(name, table[name]))
+            if encoder is not None:
+                encoder = Resolver(catalogue())(Encoder, encoder, f"column {name!r}")
+                by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
+        if "inputs" not in by_section:
+            raise SigmaDataError(f"{self.path}: no column can be an input. Name an encoder for one in `columns`.")
+        rows = table.select([column.name for columns in by_section.values() for column in columns]).take(training)
+        known = goals[training].reshape(len(training), -1)
+        single = known[:, 0] if known.shape[1] == 1 else None  # what encoders learn from: one number or class a row
+        return {
+            section: EncodedColumns(tuple(columns), section=section).fit(
+                rows, single, lambda row: place(int(training[row]))
+            )
+            for section, columns in by_section.items()
+        }
+
+    def _read(self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray) -> Titled:
+        return Titled(columns.apply(table, place, training), columns.titles, columns, str(self.path))
+
+
+def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, where: str) -> np.ndarray | Labels:
+    """Return the columns to predict: numbers, (rows, columns), or labels for classes in a single column."""
+    if len(names) > 1 or targets == "numbers":
+        return np.stack([read_numbers(table, name, place) for name in names], axis=1)
+    column, types = join(table[names[0]]), arrow().types
+    if types.is_boolean(column.type):
+        values = np.asarray(column)
+        return Labels(Codes(values, f"{where}: the target", place), values.astype(np.float64)[:, None])
+    if types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type):
+        words = np.array(column.cast("string").to_pylist(), WORDS)
+        return Labels.from_codes(Codes(words, f"{where}: the target", place))
+    numbers = read_numbers(table, names[0], place)
+    whole = np.asarray(column) if types.is_integer(column.type) else numbers
+    codes = Codes(whole.astype(np.int64) if np.array_equal(whole, np.rint(whole)) else whole, where, place)
+    if targets == "classes":
+        return Labels.from_codes(codes, numbers=True)
+    return Labels(codes, numbers[:, None]) if codes.values.dtype.kind == "i" else numbers[:, None]
+
+
+def read_numbers(table: Any, name: str, place: Place) -> np.ndarray:
+    """Return a column without gaps as float64; raise SigmaDataError for words, dates, and what is not finite."""
+    column, types = join(table[name]), arrow().types
+    if types.is_boolean(column.type):
+        return np.asarray(column).astype(np.float64)
+    if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type)):
+        raise SigmaDataError(f"{place(0)}: column {name!r} holds {column.type}, where numbers are needed. Convert it.")
+    values = np.asarray(column.cast("float64", safe=False))
+    if not np.isfinite(values).all():
+        raise SigmaDataError(
+            f"{place(int((~np.isfinite(values)).argmax()))}: column {name!r} is not finite. Correct it."
+        )
+    return values
+
+
+def arrow() -> Any:
+    """Return the module of Arrow, which is imported on first use."""
+    return import_module("pyarrow")
+
+
+def compute() -> Any:
+    """Return Arrow's module of computations."""
+    return import_module("pyarrow.compute")

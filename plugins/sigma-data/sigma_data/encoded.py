@@ -1,0 +1,167 @@
+"""Columns of a table with an encoder each: fitted on training rows, then applied to any rows with these columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from sigma_data.frames import check_names, columns_of
+from sigma_data.labels import list_first
+from sigma_kernel import Encoder, Extractor, SigmaConfigError, SigmaDataError
+from sigma_kernel.errors import expect, introduce_errors
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.dumping import Dumper
+from sigma_kernel.plugins.resolver import Resolver
+from sigma_kernel.settings import SHAPE, optional
+
+Place = Callable[[int], str]  # where a row is, for errors
+
+
+@frozen(eq=False)
+class EncodedColumn:
+    """A column by name, its encoder, and what that learned from the training rows."""
+
+    name: str
+    encoder: Encoder
+    state: Mapping[str, Any] = field(factory=dict)
+
+    def fit(self, table: Any, targets: np.ndarray | None, place: Place) -> EncodedColumn:
+        """Return the column with its encoder fitted on the rows of a table of Arrow."""
+        with self._locate_errors(place):
+            state = self.encoder.fit([join(table[self.name])], None if targets is None else [targets])
+        return evolve(self, state=state)
+
+    def apply(self, table: Any, place: Place, training: np.ndarray | None) -> np.ndarray:
+        """Return the numbers of the column, (rows, width); ``training`` are the rows that it was fitted on."""
+        column = join(table[self.name])
+        with self._locate_errors(place):
+            values = self.encoder.apply(column, self.state)
+            expect(values.ndim == 2 and len(values) == len(column), "apply() must return a row for each", values)
+            if training is not None and type(self.encoder).apply_training is not Encoder.apply_training:
+                kept, numbers = column.take(training), np.arange(len(training))
+                values[training] = self.encoder.apply_training(kept, self.state, numbers)
+        return values
+
+    @contextmanager
+    def _locate_errors(self, place: Place) -> Iterator[None]:
+        """Add the column, and the place of a row, to the errors of the encoder."""
+        try:
+            with introduce_errors(f"column {self.name!r}", self.encoder):
+                yield
+        except SigmaDataError as error:
+            where = "" if error.row is None else f"{place(error.row)}: "
+            raise SigmaDataError(f"{where}column {self.name!r}: {error.args[0]}") from error
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Return a name for each number."""
+        return self.encoder.names(self.name, self.state)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return name, encoder and state as plain values."""
+        return {"name": self.name, "encoder": Dumper(catalogue()).table(self.encoder), "state": {**self.state}}
+
+
+@frozen(eq=False)
+class EncodedColumns(Extractor):
+    """Columns of a table, by name and in this order, as one ``section``: each as its encoder encodes it.
+
+    Other columns of the table are ignored.
+
+    Args:
+        columns: The columns, each with its encoder, in the order of a sample's elements.
+        shape: Shape of a sample; by default a vector.
+        section: Section to extract.
+    """
+
+    columns: tuple[EncodedColumn, ...]
+    shape: tuple[int, ...] | None = field(default=None, validator=optional(SHAPE))
+    section: str = "inputs"
+
+    def fit(self, table: Any, targets: np.ndarray | None, place: Place) -> EncodedColumns:
+        """Return the same columns, fitted on the rows of a table of Arrow, with the number or class of each."""
+        return evolve(self, columns=tuple(column.fit(table, targets, place) for column in self.columns))
+
+    def extract(self, records: Any) -> dict[str, np.ndarray]:
+        """Return the section; raise SigmaDataError for columns and values that do not fit."""
+        return {self.section: self.apply(as_table(records), "table: row {}".format)}
+
+    def apply(self, table: Any, place: Place, training: np.ndarray | None = None) -> np.ndarray:
+        """Return the section of a table of Arrow; ``training`` are the rows that encoders were fitted on, in order."""
+        check_names(dict.fromkeys(table.column_names), self.names, table.column_names, "table")
+        parts = [column.apply(table, place, training) for column in self.columns]
+        whole = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+        return whole if self.shape is None else whole.reshape(len(whole), *self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def elements(self) -> tuple[str, ...]:
+        """Return a name for each number of a sample."""
+        return tuple(title for column in self.columns for title in column.titles)
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Return the names of the elements; empty unless a sample is a vector."""
+        return self.elements if self.shape is None else ()
+
+    def check_read(self, trained: Any, where: str) -> None:
+        """Raise SigmaDataError unless rows of this table are encoded as those of the training."""
+        if not isinstance(trained, EncodedColumns) or trained.to_plain() != self.to_plain():
+            raise SigmaDataError(
+                f"{where}: its columns are encoded in another way than those of the training: {list_first(self.names)}."
+                " Cut both splits from one table."
+            )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the settings as a table of plain values."""
+        shape = {} if self.shape is None else {"shape": [*self.shape]}
+        columns = [column.to_plain() for column in self.columns]
+        return {"type": "sigma-data:encoded", "columns": columns, **shape, "section": self.section}
+
+
+def read_encoded(learned: Mapping[str, Any], section: str, where: str) -> EncodedColumns:
+    """Return the columns of a section that a run saved; raise SigmaDataError if they are damaged."""
+    try:
+        table = learned["frames"][section]
+        columns = Resolver(catalogue())("extractor", table)
+        if isinstance(columns, EncodedColumns):
+            return columns
+    except (KeyError, TypeError, SigmaConfigError) as error:
+        raise _damaged(where, learned) from error
+    raise _damaged(where, learned)
+
+
+def _damaged(where: str, learned: Mapping[str, Any]) -> SigmaDataError:
+    return SigmaDataError(
+        f"{where}: the columns of the training are damaged in the checkpoint: it holds {learned.get('frames')!r:.60}. "
+        "Use another checkpoint, or train again."
+    )
+
+
+def as_table(records: Any) -> Any:
+    """Return a frame, or a mapping of arrays, as a table of Arrow; raise SigmaDataError for anything else."""
+    pa = import_module("pyarrow")
+    if isinstance(records, pa.Table):
+        return records
+    if isinstance(records, pa.RecordBatch):
+        return pa.table(records)
+    if hasattr(records, "__arrow_c_stream__"):
+        return pa.table(records)
+    try:
+        return pa.table({name: pa.array(column, from_pandas=True) for name, column in columns_of(records).items()})
+    except pa.ArrowException as error:
+        raise SigmaDataError(f"table: a column mixes types: {error}. Make its values alike.") from None
+
+
+def join(column: Any) -> Any:
+    """Return a column of Arrow in one piece."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column

@@ -1,0 +1,76 @@
+"""Inspect tables, and draft configurations for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from sigma_data.profiling.drafting import TableDraft, choose_task, count_rows
+from sigma_data.profiling.encoders import choose_encoder
+from sigma_data.profiling.leaks import find_groups, find_leaks
+from sigma_data.profiling.profile import Profile, profile_table
+from sigma_data.tables import open_table
+from sigma_kernel import Draft, Inspection, Inspector, SigmaConfigError
+
+SUFFIXES = {
+    ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".feather", ".arrow", ".ipc", ".jsonl", ".ndjson", ".json",
+    ".orc", ".db", ".sqlite", ".sqlite3",
+}  # fmt: skip
+PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
+
+
+@frozen
+class TableInspector(Inspector):
+    """Inspect tables: files with rows and named columns, and folders of these."""
+
+    def takes(self, place: Path) -> bool:
+        """Return whether the name is that of a table, or a folder has files with such names."""
+        if place.is_dir():
+            return any(_is_table(file) for file in place.rglob("*") if not file.name.startswith("."))
+        return _is_table(place)
+
+    def inspect(self, place: Path) -> Inspection:
+        """Return the profile of a table."""
+        profile = profile_table(open_table(place).read(), place.name)
+        head = f"{place}: {profile.rows:,} rows, {len(profile.columns):,} columns"
+        return Inspection(head, [*profile.table()], describe_oddities(profile), profile.to_json())
+
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+        """Return a configuration that predicts the ``target`` from the other columns."""
+        if unknown := {*wishes} - {"target"}:
+            raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit a table. Give --target.")
+        source = open_table(place)
+        if "target" not in wishes:
+            names = source.schema.names
+            raise SigmaConfigError(
+                f"{place}: which column is to be predicted? Name it: --target {names[-1]!r}. There are: "
+                f"{', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
+            )
+        table = source.read()
+        profile = profile_table(table, place.name)
+        task = choose_task(profile, wishes["target"])
+        inputs = tuple(c.name for c in profile.columns if c.name != task.target and choose_encoder(c) is not None)
+        leaks = find_leaks(table, task.target, bool(task.classes), inputs)
+        name = place.name.partition(".")[0] or "table"
+        draft = TableDraft(written, name, profile, task, leaks, find_groups(profile, task.target))
+        return Draft(name, draft.text, draft.notes)
+
+
+def describe_oddities(profile: Profile) -> list[str]:
+    """Return a sentence for each column of which the kind is unsure or that says nothing, and one for equal rows."""
+    findings = [f"column {c.name!r}: {c.inferred.unsure}." for c in profile.columns if c.inferred.unsure]
+    constant = [repr(column.name) for column in profile.columns if column.kind == "constant"]
+    if constant:
+        findings.append(f"nothing can be learned from {', '.join(constant)}: one value in all rows, or none.")
+    if profile.duplicates:
+        findings.append(f"{count_rows(profile.duplicates)} equal to an earlier one.")
+    return findings
+
+
+def _is_table(path: Path) -> bool:
+    ends = [end.lower() for end in path.suffixes]
+    while ends and ends[-1] in PACKED:
+        ends.pop()
+    return bool(ends) and ends[-1] in SUFFIXES

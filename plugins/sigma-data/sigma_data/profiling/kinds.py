@@ -1,0 +1,113 @@
+"""Infer the kind of a column of a table: what it holds, and why.
+
+The kinds are ``number``, ``boolean``, ``category`` (few words), ``date``, ``text`` (sentences), ``identifier`` (another
+value in almost every row, or a count of the rows), ``constant``, and ``other`` (lists, bytes).
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+from attrs import frozen
+
+from sigma_data.examination import IDENTIFIER, ROWS, TIME, UNNAMED
+
+Kind = Literal["number", "boolean", "category", "date", "text", "identifier", "constant", "other"]
+
+FEW = 12  # distinct whole numbers from 0 that may be codes of categories
+MANY = 0.9  # share of distinct words from which a column names the rows
+SENTENCE = 4.0  # words in a mean cell from which a column holds text
+MIXED = 0.5  # share of words that are numbers from which a column of words is meant to hold numbers
+DATE = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}(:?\d{2})?)?)?\s*$"  # ISO 8601
+NUMBER = r"^\s*[+-]?(\d+([.,]\d*)*|\.\d+)([eE][+-]?\d+)?\s*%?\s*$"
+
+
+@frozen
+class Inferred:
+    """The kind of a column, the reason, and what is unsure about it, a sentence with the line to change or empty."""
+
+    kind: Kind
+    reason: str
+    unsure: str = ""
+
+
+def infer_kind(name: str, column: Any) -> Inferred:
+    """Return the kind of a column, an array of Arrow or one in chunks."""
+    pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
+    present = len(column) - column.null_count
+    if not present:
+        return Inferred("constant", "every cell is blank")
+    if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+        return Inferred("other", f"holds {column.type}")
+    distinct = pc.count_distinct(column, mode="only_valid").as_py()
+    if distinct == 1 < present:
+        return Inferred("constant", f"{_first(column)!r} in all rows")
+    if pa.types.is_boolean(column.type):
+        return Inferred("boolean", f"{present:,} booleans")
+    if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
+        return Inferred("date", f"{distinct:,} dates from {pc.min(column).as_py()} to {pc.max(column).as_py()}")
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
+        return _infer_words(name, column, present, distinct)
+    return _infer_numbers(name, column, present, distinct)
+
+
+def _infer_numbers(name: str, column: Any, present: int, distinct: int) -> Inferred:
+    values = as_floats(column)
+    whole = bool((values == np.rint(values)).all())
+    span = f"{distinct:,} distinct numbers from {values.min():g} to {values.max():g}"
+    if UNNAMED.fullmatch(name):
+        return Inferred("identifier", "has no name, as an index that was saved with the table")
+    if whole and present >= ROWS and distinct == present and not TIME.search(name):
+        dense = present <= values.max() - values.min() + 1 < 2 * present
+        if (np.diff(values) > 0).all():
+            return Inferred("identifier", "counts the rows up, as an index does")
+        if dense or IDENTIFIER.search(name):
+            return Inferred("identifier", "another whole number in every row")
+    if whole and 2 < distinct <= FEW and values.min() >= 0 and present >= ROWS:
+        return Inferred("number", span, f'if these are codes of categories, write {name} = "one_hot"')
+    return Inferred("number", span)
+
+
+def _infer_words(name: str, column: Any, present: int, distinct: int) -> Inferred:
+    pc = import_module("pyarrow.compute")
+    words = column.cast("string")
+    if pc.all(pc.match_substring_regex(words, DATE)).as_py():
+        return Inferred("date", f"{distinct:,} dates from {pc.min(words).as_py()} to {pc.max(words).as_py()}")
+    numeric = pc.sum(pc.match_substring_regex(words, NUMBER)).as_py() or 0
+    lengths = pc.mean(pc.add(pc.count_substring_regex(words, r"\S\s+\S"), 1)).as_py() or 0.0
+    if numeric >= MIXED * present:
+        bad = pc.filter(words, pc.invert(pc.match_substring_regex(words, NUMBER)))
+        what = f", such as {_first(bad)!r}" if numeric < present else " in this format"
+        return Inferred(
+            "category" if distinct <= FEW else "other",
+            f"{numeric:,} of {present:,} cells are numbers, {present - numeric:,} are words{what}",
+            f"correct the words of {name}, or name them in `gaps` if they stand for missing values",
+        )
+    if lengths >= SENTENCE and distinct > present / 2:
+        return Inferred("text", f"{lengths:.0f} words in a mean cell, {distinct:,} distinct")
+    if present >= ROWS and distinct > MANY * present:
+        return Inferred("identifier", f"{distinct:,} words in {present:,} cells, as names are")
+    rare = f"{distinct:,} words are many for {present:,} rows: those seen in few rows are taken together"
+    return Inferred("category", f"{distinct:,} words", rare if distinct > max(50, present // 20) else "")
+
+
+def as_floats(column: Any) -> np.ndarray:
+    """Return the numbers of a column that are not missing, float64."""
+    pc = import_module("pyarrow.compute")
+    values = np.asarray(pc.cast(pc.drop_null(column), "float64", safe=False), np.float64)
+    return values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
+
+
+def _first(column: Any) -> Any:
+    pc = import_module("pyarrow.compute")
+    there = pc.drop_null(column)
+    return there[0].as_py() if len(there) else ""
+
+
+def shorten(text: Any, most: int = 40) -> str:
+    """Return a cell on one line of at most so many characters."""
+    line = re.sub(r"\s+", " ", str(text)).strip()
+    return line if len(line) <= most else line[: most - 1] + "…"

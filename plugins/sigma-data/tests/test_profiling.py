@@ -1,0 +1,173 @@
+"""Profiles of tables: kinds of columns with reasons, figures, leaks, groups."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sigma_data.profiling.drafting import TableDraft, choose_batch_size, choose_task, choose_width, quote
+from sigma_data.profiling.kinds import infer_kind
+from sigma_data.profiling.leaks import find_groups, find_leaks
+from sigma_data.profiling.profile import count_duplicates, draw_bars, profile_table
+from sigma_kernel import SigmaDataError
+
+DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(60)]
+SENTENCES = [f"the film number {i} was far too long for me" for i in range(60)]
+SHUFFLED = np.random.default_rng(0).permutation(60)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1.5, 2.5, None] * 20, "number"),
+        ([*range(3)] * 20, "number"),
+        ([True, False, None] * 20, "boolean"),
+        (["red", "green", None] * 20, "category"),
+        (DAYS, "date"),
+        (SENTENCES, "text"),
+        ([f"A{i}" for i in range(60)], "identifier"),
+        ([*range(100, 160)], "identifier"),
+        ((SHUFFLED + 7).tolist(), "identifier"),
+        ([4] * 60, "constant"),
+        ([None] * 60, "constant"),
+        ([[1, 2]] * 60, "other"),
+        (["1", "2", "x", "4"] * 15, "category"),
+        ([str(i) for i in range(59)] + ["unknown"], "other"),
+    ],
+)
+def test_a_column_has_the_kind_of_its_cells(values: list[object], kind: str) -> None:
+    assert infer_kind("column", pa.chunked_array([pa.array(values)])).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("customer_id", (SHUFFLED * 1000).tolist(), "identifier"),
+        ("amount", (SHUFFLED * 1000).tolist(), "number"),
+        ("year", [*range(1900, 1960)], "number"),
+        ("Unnamed: 0", [*range(30)] * 2, "identifier"),
+    ],
+)
+def test_a_name_tells_identifiers_from_numbers(name: str, values: list[int], kind: str) -> None:
+    assert infer_kind(name, pa.array(values)).kind == kind
+
+
+def test_what_is_unsure_says_which_line_to_change() -> None:
+    inferred = infer_kind("class", pa.array([1, 2, 3] * 20))
+    assert inferred.kind == "number"
+    assert 'class = "one_hot"' in inferred.unsure
+    mixed = infer_kind("price", pa.array([*map(str, range(59)), "on request"]))
+    assert "59 of 60 cells are numbers" in mixed.reason
+    assert "'on request'" in mixed.reason
+    assert "`gaps`" in mixed.unsure
+
+
+def make_table() -> pa.Table:
+    numbers = np.arange(60.0)
+    return pa.table(
+        {
+            "id": [f"r{i}" for i in range(60)],
+            "size": pa.array([None if i == 3 else i / 2 for i in numbers]),
+            "colour": ["red", "green", "blue"] * 20,
+            "patient": [f"p{i % 7}" for i in range(60)],
+            "twice": (numbers**2 * 2).tolist(),
+            "price": (numbers**2).tolist(),
+            "sold": [i >= 30 for i in range(60)],
+        }
+    )
+
+
+def test_a_profile_has_figures_counts_and_a_histogram() -> None:
+    profile = profile_table(make_table(), "houses.csv")
+    size, colour = profile["size"], profile["colour"]
+    present = np.array([i / 2 for i in range(60) if i != 3])
+    assert (profile.rows, size.missing, size.distinct) == (60, 1, 59)
+    assert size.figures == {
+        "minimum": 0.0, "median": pytest.approx(np.median(present)), "maximum": 29.5,
+        "mean": pytest.approx(present.mean()), "deviation": pytest.approx(present.std()),
+    }  # fmt: skip
+    assert sum(size.histogram) == 59
+    assert colour.counts == (("blue", 20), ("green", 20), ("red", 20))
+    assert len(colour.chart) == 3
+    rows = [*profile.table()]
+    assert rows[0][:2] == ["column", "kind"]
+    assert rows[2][:3] == ["size", "number", "1.7 %"]
+    document = json.loads(json.dumps(profile.to_json()))
+    assert document["columns"][2]["kind"] == "category"
+    assert document["columns"][2]["reason"] == "3 words"
+
+
+def test_equal_rows_are_counted_except_for_columns_of_lists() -> None:
+    table = pa.table({"a": [1, 1, None, None, 2], "b": ["x", "x", None, None, "x"]})
+    assert count_duplicates(table) == 2
+    assert count_duplicates(pa.table({"a": [[1], [1]]})) == 0
+    assert count_duplicates(table.slice(0, 0)) == 0
+
+
+def test_bars_grow_with_their_numbers() -> None:
+    assert draw_bars([0, 1, 4, 8]) == " ▁▄█"
+    assert draw_bars([0, 0]) == "  "
+
+
+def test_columns_that_give_the_target_away_are_found() -> None:
+    table = make_table()
+    assert [*find_leaks(table, "price", False, ("size", "colour", "twice"))] == ["twice"]
+    assert [*find_leaks(table, "sold", True, ("size", "colour", "patient"))] == ["size"]
+    words = table.append_column("state", pa.array(["open", "closed"] * 30)).append_column("y", pa.array([0, 1] * 30))
+    assert [*find_leaks(words, "y", True, ("state", "colour"))] == ["state"]
+    assert not find_leaks(table.slice(0, 10), "price", False, ("twice",))
+
+
+def test_a_column_of_names_may_name_groups() -> None:
+    assert [column.name for column in find_groups(profile_table(make_table(), "t"), "price")] == ["patient"]
+
+
+@pytest.mark.parametrize(
+    ("values", "classes"),
+    [(["a", "b"] * 30, 2), ([True, False] * 30, 2), ([0, 1, 2] * 20, 3), ([1.5, 2.5, 9] * 20, 0), ([0, 7] * 30, 0)],
+)
+def test_the_target_decides_the_task(values: list[object], classes: int) -> None:
+    assert choose_task(profile_table(pa.table({"y": values}), "t"), "y").classes == classes
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("prise", "there is no column 'prise' to predict. Did you mean 'price'?"),
+        ("id", "column 'id' cannot be predicted: 60 words in 60 cells, as names are. Choose another"),
+    ],
+)
+def test_a_target_that_cannot_be_predicted_is_refused(target: str, message: str) -> None:
+    with pytest.raises(SigmaDataError, match=message):
+        choose_task(profile_table(make_table(), "houses.csv"), target)
+
+
+def test_sizes_grow_with_the_rows() -> None:
+    assert [choose_width(rows) for rows in (100, 1_000, 10_000, 10**6)] == [16, 32, 64, 256]
+    assert [choose_batch_size(rows) for rows in (5, 150, 1_000, 10**7)] == [8, 8, 32, 512]
+
+
+def test_a_draft_says_why_of_each_column() -> None:
+    table = make_table()
+    profile = profile_table(table, "houses.csv")
+    leaks = find_leaks(table, "price", False, ("size", "twice"))
+    groups = find_groups(profile, "price")
+    draft = TableDraft("houses.csv", "houses", profile, choose_task(profile, "price"), leaks, groups)
+    lines = {line.split(" = ")[0]: line for line in draft.text.splitlines()}
+    assert lines["twice"].startswith('twice = "exclude"')
+    assert "its correlation with the target is 1.0000" in lines["twice"]
+    assert lines["id"].startswith('id = "exclude"')
+    assert lines["colour"].startswith('colour = "one_hot"')
+    assert lines["size"].startswith('size = { type = "number", indicator = true }')
+    assert any("'patient' may name groups" in note for note in draft.notes)
+
+
+def test_texts_are_quoted_for_toml() -> None:
+    import tomllib
+
+    for text in ('a "b" \\ c', "tab\there", "ünï"):
+        assert tomllib.loads(f"x = {quote(text)}")["x"] == text

@@ -1,0 +1,197 @@
+"""The data set ``table``: roles of columns, splits, encoders fitted on training rows, prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+
+from sigma_data import Tabular
+from sigma_data.encoders.number import NumberEncoder
+from sigma_data.encoders.target_mean import TargetMeanEncoder
+from sigma_kernel import SigmaConfigError, SigmaDataError, SigmaError
+
+N = 60
+SHARES = {"training": 0.5, "validation": 0.25, "test": 0.25}
+
+
+def make_columns() -> dict[str, list[Any]]:
+    rng = np.random.default_rng(3)
+    return {
+        "name": [f"house {i}" for i in range(N)],
+        "size": [None if i % 10 == 9 else round(float(x), 3) for i, x in enumerate(rng.normal(100, 30, N))],
+        "city": [("Bern", "Zug", "Basel")[i % 3] for i in range(N)],
+        "sold": [f"20{10 + i // 6:02d}-0{1 + i % 6}-01" for i in range(N)],
+        "agent": [f"a{i % 6}" for i in range(N)],
+        "weight": [1.0 + i % 2 for i in range(N)],
+        "garden": [bool(i % 2) for i in range(N)],
+        "price": [round(float(x), 2) for x in rng.normal(500, 50, N)],
+        "kind": [("flat", "house")[i % 4 == 0] for i in range(N)],
+    }
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    pa.parquet.write_table(pa.table(make_columns()), tmp_path / "houses.parquet")
+    return tmp_path / "houses.parquet"
+
+
+def write_csv(path: Path, columns: Mapping[str, list[Any]]) -> Path:
+    rows = zip(*columns.values(), strict=True)
+    cells = [["" if cell is None else str(cell) for cell in row] for row in (columns, *rows)]
+    path.write_text("".join(",".join(row) + "\n" for row in cells))
+    return path
+
+
+WRITERS: dict[str, Callable[[Any, Path], Any]] = {
+    "houses.parquet": lambda table, path: pa.parquet.write_table(table, path),
+    "houses.feather": lambda table, path: pa.feather.write_feather(table, path),
+    "houses.csv": lambda table, path: write_csv(path, make_columns()),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_every_format_gives_the_same_rows(name: str, tmp_path: Path, table: Path) -> None:
+    WRITERS[name](pa.table(make_columns()), tmp_path / name)
+    settings: dict[str, Any] = {"target": "price", "split": SHARES, "exclude": ("name", "agent", "kind")}
+    wanted, got = Tabular(table, **settings)["test"], Tabular(tmp_path / name, **settings)["test"]
+    assert [*got.column_names("inputs")][:3] == ["size", "size is missing", "city=Basel"]
+    for section, values in wanted.block(0).items():
+        np.testing.assert_array_equal(got.block(0)[section], values)
+
+
+def test_kinds_decide_which_columns_are_inputs(table: Path) -> None:
+    names = Tabular(table, target="price", exclude="kind")["training"].column_names("inputs")
+    assert not any(name.startswith(("name", "price", "kind")) for name in names)
+    assert {"garden", "weight", "city=Zug", "agent=a0"} <= {*names}
+
+
+def test_encoders_see_the_training_rows_alone(table: Path) -> None:
+    data = Tabular(table, target="price", inputs=(), split=SHARES) if False else Tabular(table, "price", split=SHARES)
+    training = data["training"]
+    rows = training.rows_of_dataset
+    sizes = np.array([np.nan if x is None else x for x in make_columns()["size"]])[rows]
+    state = next(c for c in data.learned["frames"]["inputs"]["columns"] if c["name"] == "size")["state"]
+    there = sizes[~np.isnan(sizes)]
+    assert state["fill"] == pytest.approx(np.median(there))
+    filled = np.where(np.isnan(sizes), np.median(there), sizes)
+    place = [*training.column_names("inputs")].index("size")
+    values = training.block(0)["inputs"][:, place]
+    np.testing.assert_allclose(values, (filled - state["centre"]) / state["width"], rtol=1e-12)
+    np.testing.assert_allclose(state["centre"], there.mean(), rtol=1e-12)
+
+
+def test_a_column_can_have_another_encoder_or_be_excluded(table: Path) -> None:
+    columns = {
+        "size": NumberEncoder(missing=0.0, scale="none"),
+        "city": "exclude",
+        "name": "hashing",
+        "agent": "exclude",
+    }
+    training = Tabular(table, target="price", columns=columns)["training"]
+    names = [*training.column_names("inputs")]
+    assert any(name.startswith("name") for name in names)
+    assert not any(name.startswith(("city", "agent")) for name in names)
+    assert 0.0 in training.block(0)["inputs"][:, names.index("size")]
+
+
+def test_training_rows_of_a_target_encoder_leave_their_own_target_out(table: Path) -> None:
+    data = Tabular(table, target="price", columns={"city": TargetMeanEncoder()}, split=SHARES)
+    place = [*data["training"].column_names("inputs")].index("city target")
+    cities = np.array(make_columns()["city"])
+    for split in ("training", "test"):
+        rows, values = data[split].rows_of_dataset, data[split].block(0)["inputs"][:, place]
+        distinct = len({*values.tolist()})
+        assert distinct == len({*cities[rows]}) if split == "test" else distinct > 3
+
+
+def test_classes_are_named_and_weights_kept(table: Path) -> None:
+    data = Tabular(table, target="kind", weights="weight", split_by="stratified")
+    assert data.classes == ("flat", "house")
+    block, rows = data["validation"].block(0), data["validation"].rows_of_dataset
+    kinds = np.array(make_columns()["kind"])[rows]
+    np.testing.assert_array_equal(np.array(data.classes)[block["targets"]], kinds)
+    np.testing.assert_array_equal(block["weights"], 1.0 + rows % 2)
+    assert "weight" not in data["validation"].column_names("inputs")
+
+
+def test_groups_stay_together(table: Path) -> None:
+    data = Tabular(table, target="price", group="agent", split=SHARES)
+    agents = np.array(make_columns()["agent"])
+    held = [{*agents[data[split].rows_of_dataset]} for split in SHARES]
+    assert sum(map(len, held)) == len({*agents}) == len(set.union(*held))
+
+
+def test_time_divides_by_age(tmp_path: Path) -> None:
+    columns = make_columns()
+    order = np.random.default_rng(1).permutation(N)
+    mixed = {name: [values[i] for i in order] for name, values in columns.items()}
+    data = Tabular(write_csv(tmp_path / "t.csv", mixed), target="price", split_by="time", time="sold", split=SHARES)
+    dates = np.array(mixed["sold"])
+    latest = {
+        split: (min(dates[data[split].rows_of_dataset]), max(dates[data[split].rows_of_dataset])) for split in SHARES
+    }
+    assert latest["training"][1] <= latest["validation"][0] <= latest["validation"][1] <= latest["test"][0]
+
+
+def test_several_targets_are_numbers(table: Path) -> None:
+    targets = Tabular(table, target=("price", "garden"))["training"].block(0)["targets"]
+    assert targets.shape == (48, 2)
+    assert {*targets[:, 1]} == {0.0, 1.0}
+
+
+def test_rows_to_predict_may_have_gaps_new_words_and_other_columns(table: Path, tmp_path: Path) -> None:
+    data = Tabular(table, target="price", exclude=("name", "kind"))
+    learned = data.learned
+    new = {name: values[:3] for name, values in make_columns().items() if name not in ("price", "kind")}
+    new |= {"size": [None, 120.0, 130.0], "city": ["Chur", None, "Zug"], "note": ["x", "y", "z"]}
+    reordered = dict(sorted(new.items()))
+    samples = data.samples(write_csv(tmp_path / "new.csv", reordered), (0,), learned=learned)
+    titles = [*data["training"].column_names("inputs")]
+    assert samples.shape == (3, len(titles))
+    assert np.isfinite(samples).all()
+    np.testing.assert_array_equal(samples[:, titles.index("city=Zug")], [0, 0, 1])
+    np.testing.assert_array_equal(samples[:, titles.index("size is missing")], [1, 0, 0])
+
+
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "target": ({"target": "prize"}, r"there is no column 'prize'\. Did you mean 'price'\?"),
+    "no target": ({"target": ()}, "Tabular.target: there is none"),
+    "columns": ({"target": "price", "columns": {"sise": "number"}}, "no column 'sise'. Did you mean 'size'"),
+    "own column": ({"target": "price", "columns": {"price": "number"}}, "'price' is no input"),
+    "time": ({"target": "price", "split_by": "time"}, r"Tabular\.time: names the column of split_by = 'time'"),
+    "words": ({"target": "city", "targets": "numbers"}, "column 'city' holds string, where numbers are needed"),
+    "encoder": (
+        {"target": "price", "columns": {"city": "number"}},
+        r"houses\.parquet: row \d+: column 'city': '\w+' is no",
+    ),
+    "gap": ({"target": "size"}, r"houses\.parquet: row 9: the target, the weight, .* is missing, in 6 of 60 rows"),
+    "nothing": (
+        {"target": "price", "exclude": tuple(n for n in make_columns() if n != "price")},
+        "no column can be an",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_settings_that_do_not_fit_are_refused(fault: str, table: Path) -> None:
+    settings, message = FAULTS[fault]
+    with pytest.raises((SigmaConfigError, SigmaDataError, SigmaError), match=message):
+        Tabular(table, **settings)["training"].block(0)
+
+
+def test_rows_without_a_target_can_be_dropped(table: Path) -> None:
+    data = Tabular(table, target="size", missing_targets="drop")
+    assert sum(len(data[split]) for split in data) == 54
+
+
+def test_damaged_columns_of_a_checkpoint_are_refused(table: Path) -> None:
+    data = Tabular(table, target="price")
+    with pytest.raises(SigmaDataError, match="the columns of the training are damaged in the checkpoint"):
+        data.samples(table, (0,), learned={"frames": {"inputs": {"type": "sigma-data:encoded", "columns": 3}}})
