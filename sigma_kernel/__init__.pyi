@@ -34,6 +34,7 @@ from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Criterion as Criterion
 from sigma_kernel.contracts import Dataset as Dataset
+from sigma_kernel.contracts import Draft as Draft
 from sigma_kernel.contracts import Draws as Draws
 from sigma_kernel.contracts import Encoder as Encoder
 from sigma_kernel.contracts import Excerpt as Excerpt
@@ -47,6 +48,8 @@ from sigma_kernel.contracts import HookEntry as HookEntry
 from sigma_kernel.contracts import Host as Host
 from sigma_kernel.contracts import Inference as Inference
 from sigma_kernel.contracts import Initialiser as Initialiser
+from sigma_kernel.contracts import Inspection as Inspection
+from sigma_kernel.contracts import Inspector as Inspector
 from sigma_kernel.contracts import Iterations as Iterations
 from sigma_kernel.contracts import Iterator as Iterator
 from sigma_kernel.contracts import Journal as Journal

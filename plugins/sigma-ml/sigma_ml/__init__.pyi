@@ -26,6 +26,7 @@ from sigma_kernel import Context as Context
 from sigma_kernel import CostLayer as CostLayer
 from sigma_kernel import Criterion as Criterion
 from sigma_kernel import Dataset as Dataset
+from sigma_kernel import Draft as Draft
 from sigma_kernel import Draws as Draws
 from sigma_kernel import Encoder as Encoder
 from sigma_kernel import Environment as Environment
@@ -40,6 +41,8 @@ from sigma_kernel import HookEntry as HookEntry
 from sigma_kernel import Host as Host
 from sigma_kernel import Inference as Inference
 from sigma_kernel import Initialiser as Initialiser
+from sigma_kernel import Inspection as Inspection
+from sigma_kernel import Inspector as Inspector
 from sigma_kernel import Iterations as Iterations
 from sigma_kernel import Iterator as Iterator
 from sigma_kernel import Journal as Journal
