@@ -16,9 +16,11 @@ from sigma_data.datasets.shares import Shares as Shares
 from sigma_data.datasets.splits import Divided as Divided
 from sigma_data.datasets.splits import Splits as Splits
 from sigma_data.datasets.synthetic import Synthetic as Synthetic
+from sigma_data.datasets.tabular import Tabular as Tabular
 from sigma_data.datasets.tictactoe import TicTacToe as TicTacToe
 from sigma_data.datasets.wdbc import Wdbc as Wdbc
 from sigma_data.datasets.xor import Xor as Xor
+from sigma_data.encoded import EncodedColumns as EncodedColumns
 from sigma_data.encoders.boolean import BooleanEncoder as BooleanEncoder
 from sigma_data.encoders.date import DateEncoder as DateEncoder
 from sigma_data.encoders.hashing import HashingEncoder as HashingEncoder
@@ -43,6 +45,7 @@ from sigma_data.preprocessors.quantile import QuantileTransform as QuantileTrans
 from sigma_data.preprocessors.robust import Robust as Robust
 from sigma_data.preprocessors.scale import Scale as Scale
 from sigma_data.preprocessors.standardise import Standardise as Standardise
+from sigma_data.profiling.inspectors import TableInspector as TableInspector
 from sigma_data.readers.bytes import BytesReader as BytesReader
 from sigma_data.readers.csv import CsvReader as CsvReader
 from sigma_data.readers.idx import IdxReader as IdxReader

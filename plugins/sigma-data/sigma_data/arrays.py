@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from attrs import evolve, frozen
 
+from sigma_data.encoded import EncodedColumns
 from sigma_data.examination import examine_classes, examine_columns
 from sigma_data.frames import cells, check_names, columns_of, is_categorical, is_frame, order_of, tight
 from sigma_data.labels import Codes, Labels, as_words
@@ -92,7 +93,7 @@ class Arrays(Dataset):
         return Arrays(**{**held, **kept}) if changed else self
 
     @property
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, Table | EncodedColumns]:
         """Return what extracts the sections that were frames, or tables in files."""
         return {name: section.table for name, section in self._column_sections.items() if section.table is not None}
 
@@ -203,11 +204,11 @@ class Titled:
 
     array: np.ndarray
     names: Sequence[str]
-    table: Table | None = None
+    table: Table | EncodedColumns | None = None
     where: str = "data"
     findings: tuple[str, ...] = ()
 
-    def align(self, table: Table | None, names: Sequence[str]) -> Titled:
+    def align(self, table: Any, names: Sequence[str]) -> Titled:
         """Return the same rows with the columns of another table, or of these names, in their order."""
         if table is not None and self.table is not None:
             self.table.check_read(table, self.where)

@@ -25,7 +25,7 @@ def split(
     section: str = "targets",
     groups: Sequence[Hashable] | None = None,
     order: np.ndarray | None = None,
-) -> dict[str, Dataset]:
+) -> dict[str, Subset]:
     """Return disjoint parts of a data set by name, each with its share of the rows to within one row.
 
     ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series), or,

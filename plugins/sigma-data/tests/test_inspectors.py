@@ -16,7 +16,7 @@ TEXT = "id,size,colour,price,gap\n" + ROWS
 
 
 class TestTableInspector(InspectorSuite):
-    wishes: Mapping[str, str] = {"target": "price"}  # noqa: RUF012
+    wishes: Mapping[str, str] = {"target": "price"}
 
     def make(self) -> Inspector:
         return TableInspector()

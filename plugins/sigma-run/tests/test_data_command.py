@@ -78,7 +78,10 @@ def test_a_path_below_the_configuration_is_relative(place: Path) -> None:
 
 MISTAKES = {
     "no target": (["init", "houses.csv"], "which column is to be predicted? Name it: --target 'price'"),
-    "unknown target": (["init", "houses.csv", "--target", "prise"], "no column 'prise' to predict. Did you mean 'price'?"),
+    "unknown target": (
+        ["init", "houses.csv", "--target", "prise"],
+        "no column 'prise' to predict. Did you mean 'price'?",
+    ),
     "no file": (["init", "flats.csv", "--target", "x"], "flats.csv: there is no such file or folder"),
     "a recipe": (["init", "iris", "--target", "x"], "--target: 'iris' is a recipe"),
     "another wish": (["init", "houses.csv", "--target", "price", "--ahead", "2"], "--ahead: does not fit a table"),

@@ -133,7 +133,9 @@ class Tabular(Splits):
         parts = self._split(goals, table, roles)
         training = parts["training"].rows_of_dataset
         encoded = self._fit(table, roles, training, goals.block(0)["targets"], place)
-        sections = {section: self._read(columns, table, place, training) for section, columns in encoded.items()}
+        sections: dict[str, Any] = {
+            section: self._read(columns, table, place, training) for section, columns in encoded.items()
+        }
         if roles.weights:
             sections["weights"] = read_numbers(table, roles.weights, place)
         whole = Arrays(**sections, targets=target)

@@ -40,6 +40,7 @@ def _wish_options(command: Any) -> Any:
 @click.pass_context
 def init(
     context: click.Context,
+    /,
     what: str,
     is_data: bool,
     runs: bool,
