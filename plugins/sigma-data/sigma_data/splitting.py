@@ -1,20 +1,46 @@
-"""Split a data set into disjoint parts: at random, by blocks or stratified."""
+"""Split a data set into disjoint parts: at random, by blocks or stratified; and into folds."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 import numpy as np
+from attrs import field, frozen
 
 from sigma_data.shuffling import SPLIT, permute_rows
 from sigma_data.subset import Subset
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
+from sigma_kernel.settings import ge
 
 By = Literal["record", "block", "stratified"]
 KINDS: tuple[By, ...] = get_args(By)
 ROUNDING = 1e-9  # tolerance for the sum of shares such as 0.7, 0.2 and 0.1
+FOLDED = "training", "validation"  # the parts whose rows are divided into folds
+
+
+@frozen
+class Fold:
+    """One of several folds: ``validation`` is the part ``number`` of ``of`` equal parts, ``training`` all others.
+
+    Args:
+        number: Which part is for validation, from 0 on.
+        of: How many parts there are, at least 2.
+    """
+
+    number: int = field(validator=ge(0))
+    of: int = field(validator=ge(2))
+
+    def __attrs_post_init__(self) -> None:
+        """Raise SigmaConfigError for a part that there is not."""
+        if self.number >= self.of:
+            raise SigmaConfigError(f"fold: there is no fold {self.number} of {self.of}. They are 0 to {self.of - 1}.")
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """Return the share of each part, by its number as text."""
+        return {str(number): 1 / self.of for number in range(self.of)}
 
 
 def split(
@@ -24,12 +50,11 @@ def split(
     seed: int = 0,
     section: str = "targets",
     groups: Sequence[Hashable] | None = None,
-    order: np.ndarray | None = None,
+    fold: Fold | None = None,
 ) -> dict[str, Subset]:
     """Return disjoint parts of a data set by name, each with its share of the rows to within one row.
 
-    ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series), or,
-    with an ``order``, rows that follow each other in that permutation of the rows;
+    ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series);
     ``stratified`` gives every part its share of every class of ``section``, to within one row.  Where the shares
     allow it, every part has a row of each class of two rows or more; else the seed decides which has none.  If shares
     sum to less than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part
@@ -38,12 +63,61 @@ def split(
     ``groups`` name the group of each row, such as the person who was measured.  The rows of a group stay together, and
     parts get their shares of the groups.  Groups are in the order of their first rows; ``stratified`` needs groups of
     one class each, and raises SigmaDataError for others.
+
+    With a ``fold``, the rows of ``training`` and ``validation`` together are divided in the same way into equal parts,
+    and validation is one of them: over all folds, it has each row once.  Other parts are the same in every fold.  Raises
+    SigmaConfigError if there are more folds than rows or groups.
     """
     check(shares)
     units = None if groups is None else _number_groups(groups, len(dataset))
-    count, what = (len(dataset), "rows") if units is None else (int(units.max()) + 1, "groups")
+    if fold is not None and shares.keys() <= {*FOLDED} and sum(shares.values()) >= 1 - ROUNDING:
+        parts = {"training": np.arange(len(dataset))}
+    else:
+        parts = _divide(dataset, shares, by, seed, section, groups, units)
+    if fold is not None:
+        pool = np.sort(np.concatenate([parts[name] for name in FOLDED if name in parts]))
+        inside = None if groups is None else [groups[row] for row in pool]
+        pieces = _divide_folds(Subset(dataset, pool), fold, by, seed, section, inside)
+        rest = np.sort(np.concatenate([piece for name, piece in pieces.items() if name != str(fold.number)]))
+        folded = {"training": pool[rest], "validation": pool[pieces[str(fold.number)]]}
+        parts = {name: folded[name] if name in folded else parts[name] for name in fold_names(shares)}
+    return {name: Subset(dataset, part, groups) for name, part in parts.items()}
+
+
+def fold_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the parts of a fold, those of a split and ``validation``."""
+    return tuple(dict.fromkeys([*names, *FOLDED]))
+
+
+def _divide_folds(
+    pool: Dataset, fold: Fold, by: By, seed: int, section: str, groups: Sequence[Hashable] | None
+) -> dict[str, np.ndarray]:
+    """Return the rows of each fold; raise SigmaConfigError if there are more folds than rows or groups."""
+    units = None if groups is None else _number_groups(groups, len(pool))
+    count, what = _count_units(units, len(pool))
+    if fold.of > count:
+        raise SigmaConfigError(f"fold: {fold.of} folds need as many {what}, and there are {count}. Use fewer folds.")
+    return _divide(pool, fold.shares, by, seed, section, groups, units)
+
+
+def _count_units(units: np.ndarray | None, rows: int) -> tuple[int, str]:
+    """Return the number of what is divided, and its name."""
+    return (rows, "rows") if units is None else (int(units.max()) + 1, "groups")
+
+
+def _divide(
+    dataset: Dataset,
+    shares: Mapping[str, float],
+    by: By,
+    seed: int,
+    section: str,
+    groups: Sequence[Hashable] | None,
+    units: np.ndarray | None,
+) -> dict[str, np.ndarray]:
+    """Return the rows of each part, in their order; raise SigmaConfigError for a part without any."""
+    count, what = _count_units(units, len(dataset))
     if by == "block":
-        parts = cut(np.arange(count) if order is None else order, allot(count, shares))
+        parts = cut(np.arange(count), allot(count, shares))
     elif by == "record":
         parts = cut(permute_rows(seed, SPLIT, count), allot(count, shares))
     elif by == "stratified":
@@ -57,7 +131,7 @@ def split(
             raise SigmaConfigError(
                 f"split: {name!r} gets none of {count} {what} for a share of {shares[name]}. Give it more."
             )
-    return {name: Subset(dataset, _rows(part, units), groups) for name, part in parts.items()}
+    return {name: _rows(part, units) for name, part in parts.items()}
 
 
 def _number_groups(groups: Sequence[Hashable], rows: int) -> np.ndarray:

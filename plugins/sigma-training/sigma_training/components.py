@@ -90,8 +90,8 @@ class Settings:
         data: One data set, or one for each split (``training``, ``validation``, ...): arrays by section, a tuple
             ``(inputs, targets)`` or ``(inputs, targets, weights)``, an iterable of such blocks (kept if it is an
             iterator), a function that returns a generator of them, or a Dataset.
-        validation_split: The share of the rows to validate on, or a table with the keys ``split``, ``split_by`` and
-            ``seed`` of a configuration's ``[data]``.
+        validation_split: The share of the rows to validate on, or a table with the keys ``split``, ``split_by``,
+            ``seed`` and ``fold`` of a configuration's ``[data]``.
         optimiser: The optimiser of all parameters.
         optimisers: Several optimisers, by name: each an Optimisation, or a table of an optimiser with its ``match`` and
             ``minimises``.

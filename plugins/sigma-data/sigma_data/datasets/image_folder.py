@@ -19,7 +19,7 @@ from sigma_data.pictures.decoding import Fit, PictureForm
 from sigma_data.pictures.rows import Pictures
 from sigma_data.pictures.samples import PictureSamples
 from sigma_data.pictures.sizes import free_memory, parse_size
-from sigma_data.splitting import split
+from sigma_data.splitting import fold_names, split
 from sigma_kernel import Label, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import finite, ge, in_, le, optional
 
@@ -115,7 +115,8 @@ class ImageFolder(Divided):
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits; only the names of folders are read."""
         parts = split_folders(self.folder) if self.table is None else []
-        return (*(self.split or DEFAULT),) if not parts else (*(self.split or ["training"]), *parts[1:])
+        names = (*(self.split or DEFAULT),) if not parts else (*(self.split or ["training"]), *parts[1:])
+        return names if self.fold is None else fold_names(names)
 
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
@@ -149,14 +150,20 @@ class ImageFolder(Divided):
         """Return the rows of each split."""
         fixed = dict(listed.parts)
         if fixed and not self.split:
+            if self.fold is not None:
+                raise SigmaConfigError(
+                    f"{self.folder}: its folders are splits already: {', '.join(fixed)}. Set `split` to divide "
+                    "the training folder into folds, or move them."
+                )
             return fixed
         rows = fixed.pop("training", np.arange(len(listed.pictures)))
-        if twice := [name for name in fixed if name in self.split]:
+        named = self.split if self.fold is None else fold_names(self.split)
+        if twice := [name for name in fixed if name in named]:
             raise SigmaConfigError(f"ImageFolder.split: {twice[0]!r} is a folder already. Drop it, or move the folder.")
         groups = listed.find_groups(self.group, rows) if self.group else None
         labels = listed.labels.encode("targets", 0).arrays["targets"]
         numbered = Arrays(row=rows, targets=labels[rows])
-        divided = split(numbered, self.split or DEFAULT, self.split_by, self.seed, groups=groups)
+        divided = split(numbered, self.split or DEFAULT, self.split_by, self.seed, groups=groups, fold=self.fold)
         return {**{name: part.block(0)["row"] for name, part in divided.items()}, **fixed}
 
     # -- rows ----------------------------------------------------------------------------------------------------------

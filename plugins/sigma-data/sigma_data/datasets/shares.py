@@ -67,8 +67,8 @@ class Shares(Divided):
         if self.split_by != "record" or not self._known_by_content():
             return super().load()
         if anew is not None:
-            return parts_of(anew, self.split, self.seed), ()
-        return kept_parts_of(self.dataset, self.split, self.seed), ()
+            return parts_of(anew, self.split, self.seed, self.fold), ()
+        return kept_parts_of(self.dataset, self.split, self.seed, self.fold), ()
 
     def _known_by_content(self) -> bool:
         return isinstance(self.dataset, Dataset) and (isinstance(self.dataset, Stream) or KEY in self.dataset.sections)

@@ -14,7 +14,7 @@ from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.samples import saved_samples
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
-from sigma_data.splitting import KINDS, By, check, split
+from sigma_data.splitting import KINDS, By, Fold, check, fold_names, split
 from sigma_data.table import read_table
 from sigma_kernel import Dataset, Label, SigmaConfigError
 from sigma_kernel.settings import ge, in_, lt
@@ -98,6 +98,11 @@ def shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) ->
         raise SigmaConfigError(f"split: there is no 'training' among {', '.join(value)}. Give it a share.")
 
 
+def read_fold(value: Any) -> Any:
+    """Return the fold of a table."""
+    return Fold(**value) if isinstance(value, Mapping) else value
+
+
 @define(eq=False, kw_only=True)
 class Divided(Splits):
     """A data set without predefined splits.
@@ -108,16 +113,19 @@ class Divided(Splits):
             ``sigma_data.split``).
         seed: Seed of the division. It is independent of the run's, so that runs with different seeds are evaluated on
             the same rows.
+        fold: Which of several folds this is, such as ``{ number = 0, of = 5 }``: the rows of training and validation
+            are divided into equal parts, and validation is the part of this number. By default there are no folds.
     """
 
     split: Mapping[str, float] = field(factory=lambda: {"training": 0.8, "validation": 0.2}, validator=shares)
     split_by: By = field(default="record", validator=in_(KINDS))
     seed: int = field(default=0, validator=[ge(0), lt(2**64)])
+    fold: Fold | None = field(default=None, converter=read_fold)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits."""
-        return tuple(self.split)
+        return tuple(self.split) if self.fold is None else fold_names(self.split)
 
     @abstractmethod
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
@@ -133,4 +141,4 @@ class Divided(Splits):
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
         rows, classes = self.all_rows()
-        return split(rows, self.split, self.split_by, self.seed, groups=self.groups()), classes
+        return split(rows, self.split, self.split_by, self.seed, groups=self.groups(), fold=self.fold), classes

@@ -47,7 +47,8 @@ def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) 
     if isinstance(data, Mapping) and not hasattr(data, "split"):
         check_split("FILE", split, data)
         return data[split]
-    return evolve(data, split={"training": 1.0}) if hasattr(data, "split") else data
+    whole = {"split": {"training": 1.0}, **({"fold": None} if hasattr(data, "fold") else {})}
+    return evolve(data, **whole) if hasattr(data, "split") else data
 
 
 def described_in(run: Path) -> Document:
