@@ -51,8 +51,9 @@ def _resolve_monitors(environment: Environment, _: object, monitors: Any) -> dic
 class Environment(SteeringMethods, settings.Settled):
     """Several trainers that are run and ended together, watched by monitors.
 
-    With a ``folder``, each run creates a run folder in it; without one nothing is written.  Arrays that were given as
-    data are saved there, up to ``most_data`` bytes for each trainer.
+    With a ``folder``, each run creates a run folder in it, named after the environment and the time, or ``folder_name``;
+    without one nothing is written.  Arrays that were given as data are saved there, up to ``most_data`` bytes for each
+    trainer.
     """
 
     name: str = field(default="run", validator=settings.NAME)
@@ -61,6 +62,7 @@ class Environment(SteeringMethods, settings.Settled):
         default="float32", kw_only=True, converter=settings.precision, validator=settings.in_(settings.PRECISIONS)
     )
     folder: Path | None = field(default=None, kw_only=True, converter=settings.folder)
+    folder_name: str | None = field(default=None, kw_only=True, validator=settings.optional(settings.NAME))
     monitors: Any = field(
         factory=dict, kw_only=True, on_setattr=_resolve_monitors
     )  # by name, or a list: objects, names, tables
@@ -223,7 +225,12 @@ class Environment(SteeringMethods, settings.Settled):
     def open_run(self) -> None:
         """Create the stored run if there is a folder for it, and let prepared trainers write to it."""
         if self.folder is not None and self._records.run is None:
-            run = self._records.create(self.folder, self.name, lambda run: self.configuration or _describe(self, run))
+            run = self._records.create(
+                self.folder,
+                self.folder_name or self.name,
+                lambda run: self.configuration or _describe(self, run),
+                exact=self.folder_name is not None,
+            )
             for trainer in self.lifecycles().values():
                 trainer.keep_initial(run)
         self._records.attach(self.lifecycles().values())

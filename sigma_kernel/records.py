@@ -35,9 +35,9 @@ class RunRecords:
         """Return the folder of the run, if it has one."""
         return None if self.run is None else self.run.path
 
-    def create(self, parent: Path, name: str, describe: Callable[[StoredRun], str]) -> StoredRun:
+    def create(self, parent: Path, name: str, describe: Callable[[StoredRun], str], exact: bool) -> StoredRun:
         """Create a run, and write to it from now on."""
-        self.run = default_store(self.catalogue).create(parent, name, self.log, describe, self.note_plugins)
+        self.run = default_store(self.catalogue).create(parent, name, self.log, describe, self.note_plugins, exact)
         return self.run
 
     def open(self, path: Path) -> StoredRun:

@@ -368,10 +368,18 @@ class Store(Settled, ABC):
 
     @abstractmethod
     def create(
-        self, parent: Path, name: str, log: Log, describe: Callable[[StoredRun], str], fill: Callable[[StoredRun], None]
+        self,
+        parent: Path,
+        name: str,
+        log: Log,
+        describe: Callable[[StoredRun], str],
+        fill: Callable[[StoredRun], None],
+        exact: bool = False,
     ) -> StoredRun:
         """Create a run of a new name, and fill it; on failure raise a SigmaError, and leave nothing.
 
+        The new name begins with ``name``.  If that is ``exact``, the run is ``name`` in ``parent``, so that a program
+        finds it again; SigmaConfigError if something has that place.
         ``describe`` returns the text of its configuration, and writes the files it refers to; ``fill`` writes all other
         files except records, and restores removed ones.
         """

@@ -65,8 +65,8 @@ def split(
     one class each, and raises SigmaDataError for others.
 
     With a ``fold``, the rows of ``training`` and ``validation`` together are divided in the same way into equal parts,
-    and validation is one of them: over all folds, it has each row once.  Other parts are the same in every fold.  Raises
-    SigmaConfigError if there are more folds than rows or groups.
+    and validation is one of them: over all folds, it has each row once.  Other parts are the same in every fold.
+    Raises SigmaConfigError if there are more folds than rows or groups.
     """
     check(shares)
     units = None if groups is None else _number_groups(groups, len(dataset))

@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_plot.charts import panels, svg
 from sigma_plot.drawing import csv, picture, terminal
 from sigma_run.config import open_run
-from sigma_run.launcher import colours, document, json_option, say
+from sigma_run.launcher import colours, document, json_option, list_members, say
 
 T = TypeVar("T")
 Curves = Mapping[str, Mapping[str, Curve]]
@@ -33,9 +33,9 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Pat
     """Plot the values measured during each RUN, in the terminal or to a file.
 
     Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
-    `*` stands for any characters. Branches that were left by a rewind are dotted.
+    `*` stands for any characters. Branches that were left by a rewind are dotted. Of a study, all members are plotted.
     """
-    metrics = {name: read_curves(run) for name, run in shorten_run_names(runs).items()}
+    metrics = {name: read_curves(run) for name, run in shorten_run_names(list_members(runs)).items()}
     curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in metrics.items()}, patterns)
     joined = not as_json and (save is None or save.suffix.lower() != ".csv")
     left: Left = {run: _by_name(own, lambda tree: tree.abandoned_stretches(joined)) for run, own in metrics.items()}

@@ -212,10 +212,16 @@ class FolderStore(Store):
     """Runs in folders of this machine, or of a file system that it mounts."""
 
     def create(
-        self, parent: Path, name: str, log: Log, describe: Callable[[StoredRun], str], fill: Callable[[StoredRun], None]
+        self,
+        parent: Path,
+        name: str,
+        log: Log,
+        describe: Callable[[StoredRun], str],
+        fill: Callable[[StoredRun], None],
+        exact: bool = False,
     ) -> StoredRun:
         """Create a new run folder and fill it; on failure raise a SigmaError, and leave no files."""
-        run = FolderRun(create(parent, name), log, fill)
+        run = FolderRun(create(parent, name, exact), log, fill)
         run.begin(describe)
         return run
 
@@ -262,13 +268,14 @@ def replace_network(path: Path, fill: Callable[[StoredRun], None]) -> Path:
     return folder
 
 
-def create(parent: Path, name: str) -> WrittenFolder:
-    """Create a new folder ``<name>-<time>`` in ``parent`` and return it."""
-    base = f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
+def create(parent: Path, name: str, exact: bool = False) -> WrittenFolder:
+    """Create a new folder ``<name>-<time>`` in ``parent``, or one of the ``exact`` name, and return it."""
+    base = name if exact else f"{name}-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     names = chain([base], (f"{base}-{number}" for number in count(1)))
     try:
         while not (home := WrittenFolder(parent.absolute() / next(names))).make():
-            pass
+            if exact:
+                raise SigmaConfigError(f"{home.path}: is there already. Move it away, or choose another run.folder.")
         os.close(open_lock(home))  # before a reader can lock the folder
         return home
     except OSError as error:

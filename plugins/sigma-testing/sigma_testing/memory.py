@@ -19,7 +19,7 @@ from attrs import define, evolve, field, frozen
 from sigma_kernel.contracts import storing
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Excerpt, Log, Row, RowWriter, Store, StoredRun
 from sigma_kernel.encoding import pack, unpack
-from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.plain import strict
 
 CONFIGURATION = "config.toml"
@@ -230,10 +230,20 @@ class MemoryStore(Store):
     """Keep runs in the memory of this process: there are no folders, and nothing survives its end."""
 
     def create(
-        self, parent: Path, name: str, log: Log, describe: Callable[[StoredRun], str], fill: Callable[[StoredRun], None]
+        self,
+        parent: Path,
+        name: str,
+        log: Log,
+        describe: Callable[[StoredRun], str],
+        fill: Callable[[StoredRun], None],
+        exact: bool = False,
     ) -> MemoryRun:
-        """Create a run ``<name>-<number>``, and fill it."""
-        path = next(place for n in count(1) if (place := parent.absolute() / f"{name}-{n}") not in RUNS)
+        """Create a run ``<name>-<number>``, or of the ``exact`` name, and fill it."""
+        path = parent.absolute() / name
+        if not exact:
+            path = next(place for n in count(1) if (place := parent.absolute() / f"{name}-{n}") not in RUNS)
+        elif path in RUNS:
+            raise SigmaConfigError(f"{path}: is there already. Choose another name.")
         run = MemoryRun(RUNS.setdefault(path, Contents(path)))
         try:
             run.reopen(describe(run))

@@ -66,6 +66,15 @@ class StoreSuite(Suite):
         assert len({*places}) == 3, "runs of the same name share a place."
         assert [*self.make().runs([tmp_path])] == places, "runs() yields all runs, oldest first."
 
+    def test_a_run_of_an_exact_name_is_where_that_says_and_is_not_replaced(self, tmp_path: Path) -> None:
+        """Raise SigmaConfigError for a place that is taken."""
+        given: Any = (tmp_path, "0", warnings.warn, lambda run: TEXT, self._fill)
+        run = self.make().create(*given, exact=True)
+        assert Path(run.place) == tmp_path / "0", "an exact name is the last part of the place."
+        with pytest.raises(SigmaConfigError):
+            self.make().create(*given, exact=True)
+        assert self.open(run).read("notes.txt") == b"by hand\n", "the run that was there is not replaced."
+
     def test_one_process_at_a_time_writes_to_a_run(self, tmp_path: Path) -> None:
         """Raise SigmaStateError for the second, until the first releases the run."""
         run = self.create(tmp_path)

@@ -28,7 +28,7 @@ def places_in(configuration: Configuration, folder: Path | None) -> Callable[[Pa
     here = configuration.document.folder
     run = here if folder is None else Path(folder, configuration.run.name)
     stored = find_trained(here)
-    project = None if stored is None else _project(here.resolve(), (stored.read(CONFIGURATION) or b"").decode())
+    project = None if stored is None else project_of(here.resolve(), (stored.read(CONFIGURATION) or b"").decode())
     return partial(write_path, run=run, project=project or here) if folder or project else str
 
 
@@ -40,7 +40,7 @@ def write_path(path: Path, run: Path, project: Path) -> str:
     return os.path.relpath(there, home) if within else str(path.absolute())
 
 
-def _project(run: Path, text: str) -> Path:
+def project_of(run: Path, text: str) -> Path:
     """Return the directory from which the paths of a run folder start: as many above it as its text goes up."""
     prefixes = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', text)
     return [run, *run.parents][min(max((prefix.count("..") for prefix in prefixes), default=0), len(run.parents))]

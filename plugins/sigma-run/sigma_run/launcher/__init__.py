@@ -2,7 +2,7 @@
 
 A plugin that adds a command uses :func:`open_document` to read a recipe or a configuration file, :func:`say` for
 messages on stderr, :data:`json_option` with :func:`document` for results, and :func:`list_runs` for the runs in
-folders, or :func:`describe_run` for one of them.
+folders, :func:`describe_run` for one of them, or :func:`list_members` for those of studies.
 """
 
 from sigma_kernel.lazy import lazy_exports
@@ -13,6 +13,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "configured": "open_document recipe_or_file",
         "group": "main",
         "output": "colours document json_option say",
-        "runs": "describe_run list_runs",
+        "runs": "describe_run list_members list_runs",
     },
 )

@@ -8,4 +8,5 @@ from sigma_run.launcher.output import document as document
 from sigma_run.launcher.output import json_option as json_option
 from sigma_run.launcher.output import say as say
 from sigma_run.launcher.runs import describe_run as describe_run
+from sigma_run.launcher.runs import list_members as list_members
 from sigma_run.launcher.runs import list_runs as list_runs

@@ -18,7 +18,10 @@ from sigma_run.config.stores import open_run
 from sigma_run.launcher.configured import DATA, debug_option, parse_checkpoint, totals, understood
 from sigma_run.launcher.measured import differing
 from sigma_run.launcher.output import document, json_option, say, toml
-from sigma_run.launcher.run import add_monitors, hush, shows, tell, train
+from sigma_run.launcher.run import train
+from sigma_run.launcher.showing import add_monitors, hush, shows, tell
+from sigma_run.launcher.studies import resume_study
+from sigma_run.study.folder import is_study
 
 FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 
@@ -52,8 +55,14 @@ def resume(
     """Resume the run in the folder RUN, with the same bits as if it had never ended.
 
     The newest intact checkpoint is restored, and the commands journalled after it are applied again. A paused run
-    continues.
+    continues. Of a study, the members that have not ended are resumed, and those begun that are not yet.
     """
+    if is_study(run):
+        if overrides or paused or any(option is not None for option in (backend, data, epochs, checkpoint)):
+            raise SigmaConfigError(
+                f"{run}: a study resumes with the settings that it has. Pass the folder of a member to change it."
+            )
+        return resume_study(run, monitors, as_json, quiet)
     described = described_in(run)
     for assignment in overrides:
         _refuse_fixed(assignment)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 import click
@@ -11,11 +10,12 @@ from sigma_kernel.environment import Environment, Summary
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.signals import EARLY
-from sigma_kernel.watchers import PROGRESS
 from sigma_run.config import Document, build, override, prepare
 from sigma_run.launcher.configured import debug_option, open_document, recipe_or_file, totals, understood
 from sigma_run.launcher.group import DEBUG, fail
-from sigma_run.launcher.output import document, json_option, say, toml
+from sigma_run.launcher.output import document, json_option, toml
+from sigma_run.launcher.showing import add_monitors, hush, shows, tell
+from sigma_run.launcher.studies import run_study
 
 
 @click.command()
@@ -25,6 +25,8 @@ from sigma_run.launcher.output import document, json_option, say, toml
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")
+@click.option("--seeds", metavar="N", type=int, help="Train with N seeds, from --seed on: a study.")
+@click.option("--folds", metavar="N", type=int, help="Train on each of N folds of the data: a study.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
 def run(
@@ -34,16 +36,22 @@ def run(
     monitors: tuple[str, ...],
     epochs: str | None,
     seed: int | None,
+    seeds: int | None,
+    folds: int | None,
     quiet: bool,
     as_json: bool,
 ) -> int:
     """Train a recipe or a configuration file.
 
+    With --seeds, --folds or both, train it several times, as the runs of a study.
+
     The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves a checkpoint and stops; the second aborts. SIGUSR1
     saves a checkpoint and continues.
     """
-    described = _apply_options(open_document(what, overrides), backend, seed, epochs)
-    configuration = understood(add_monitors(described, monitors))
+    described = add_monitors(_apply_options(open_document(what, overrides), backend, seed, epochs), monitors)
+    if seeds is not None or folds is not None:
+        return run_study(described, seeds, folds, as_json, quiet)
+    configuration = understood(described)
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment, begins=True)
         return train(environment, as_json, quiet)
@@ -75,11 +83,6 @@ def _train_and_report(environment: Environment, as_json: bool, quiet: bool) -> i
     return 0
 
 
-def hush(environment: Environment) -> None:
-    """Remove the monitors that write to the terminal."""
-    environment.monitors = {name: monitor for name, monitor in environment.monitors.items() if not monitor.talks}
-
-
 def _apply_options(described: Document, backend: str | None, seed: int | None, epochs: str | None) -> Document:
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
@@ -88,21 +91,6 @@ def _apply_options(described: Document, backend: str | None, seed: int | None, e
     for assignment in totals(described, epochs):
         described = override(described, assignment, "--epochs")
     return described
-
-
-def add_monitors(described: Document, monitors: tuple[str, ...]) -> Document:
-    """Add the requested monitors; those that have settings already keep them."""
-    for name in monitors:
-        short, tables = name.rpartition(":")[2], described.values.get("monitors")
-        settled = isinstance(tables, Mapping) and isinstance(tables.get(short), Mapping)
-        place = f"monitors.{toml(short)}{'.type' if settled else ''}"
-        described = override(described, f"{place}={toml(name)}", "--monitor")
-    return described
-
-
-def shows(quiet: bool) -> bool:
-    """Return whether progress is shown, if no configured monitor does that."""
-    return not quiet and catalogue().offers("monitor", PROGRESS)
 
 
 def _run(environment: Environment, as_json: bool, progress: bool) -> Summary:
@@ -115,15 +103,3 @@ def _run(environment: Environment, as_json: bool, progress: bool) -> Summary:
         if as_json:
             document({**environment.summary().to_dict(), "status": "failed"})
         raise
-
-
-def tell(summary: Summary) -> None:
-    """Print the summary in a few lines."""
-    length = f"{summary.epochs} epochs, {summary.iterations} iterations in {summary.seconds:.1f} s"
-    say(f"{summary.run} {summary.status}: {length} on {summary.backend}, seed {summary.seed}")
-    if summary.why:
-        say(f"  {summary.why}", "red")
-    for address, value in summary.metrics.items():
-        say(f"  {address}  {value:.4g}")
-    if summary.folder is not None:
-        say(f"  {'to continue: sigma resume ' if summary.status == 'interrupted' else ''}{summary.folder}")

@@ -12,9 +12,12 @@ import click
 
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaError
+from sigma_run.config.document import read
 from sigma_run.config.stored import SUMMARY, read_configuration, read_document
 from sigma_run.config.stores import open_run, stores
 from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
+from sigma_run.study.folder import BASE, list_members as list_members, list_studies, read_study
+from sigma_run.study.plan import Study, lengths, summarise
 
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit
@@ -27,7 +30,7 @@ ROOM, WHY, NAME = 1 << 18, 4000, 100  # characters: of the values of one run, of
 def runs(folders: tuple[Path, ...], as_json: bool) -> None:
     """List the runs in FOLDER (by default runs/), oldest first: status, length, settings that differ, results.
 
-    A FOLDER may be a run folder itself.
+    Studies follow, each in a row with the means of its members. A FOLDER may be a run folder itself, or a study.
     """
     rows = list_runs(folders or (Path("runs"),))
     settings = differing([row["settings"] for row in rows])
@@ -42,9 +45,29 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
 
 
 def list_runs(folders: Sequence[Path]) -> list[dict[str, Any]]:
-    """Return folder, status, length, results and settings of the runs in some folders, oldest first."""
+    """Return folder, status, length, results and settings of the runs in some folders, oldest first, then studies."""
     pairs = [(describe_run(run), store.is_locked(run)) for store in stores() for run in store.runs(folders)]
-    return [{**row, "status": "running"} if locked else row for row, locked in pairs]
+    runs = [{**row, "status": "running"} if locked else row for row, locked in pairs]
+    return [*runs, *map(_describe_study, list_studies(folders))]
+
+
+def _describe_study(path: Path) -> dict[str, Any]:
+    """Return folder, status, length, mean results and settings of a study, and how many members it has."""
+    study, settings = Study(name="", varies=(), members=()), dict[str, Any]()
+    try:
+        study = read_study(path)
+        written = read(path / BASE, regular=True).values
+        settings = dict(flat({name: table for name, table in written.items() if name != "monitors"}))
+    except SigmaError as error:
+        say(str(error), "yellow")
+    return {
+        "folder": str(path),
+        "status": study.status if study.members else "unfinished",
+        **lengths(study),
+        "metrics": {name: total["mean"] for name, total in summarise(study.members).items()},
+        "settings": _limit_length(path, "settings", {name: _to_json(value) for name, value in settings.items()}),
+        "members": len(study.members),
+    }
 
 
 def describe_run(run: Path, stored: StoredRun | None = None) -> dict[str, Any]:
