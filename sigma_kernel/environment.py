@@ -51,9 +51,8 @@ def _resolve_monitors(environment: Environment, _: object, monitors: Any) -> dic
 class Environment(SteeringMethods, settings.Settled):
     """Several trainers that are run and ended together, watched by monitors.
 
-    With a ``folder``, each run creates a run folder in it, named after the environment and the time, or ``folder_name``;
-    without one nothing is written.  Arrays that were given as data are saved there, up to ``most_data`` bytes for each
-    trainer.
+    With a ``folder``, each run creates a run folder in it, ``folder_name`` if that is given; without one nothing is
+    written.  Arrays that were given as data are saved there, up to ``most_data`` bytes for each trainer.
     """
 
     name: str = field(default="run", validator=settings.NAME)
@@ -63,9 +62,7 @@ class Environment(SteeringMethods, settings.Settled):
     )
     folder: Path | None = field(default=None, kw_only=True, converter=settings.folder)
     folder_name: str | None = field(default=None, kw_only=True, validator=settings.optional(settings.NAME))
-    monitors: Any = field(
-        factory=dict, kw_only=True, on_setattr=_resolve_monitors
-    )  # by name, or a list: objects, names, tables
+    monitors: Any = field(factory=dict, kw_only=True, on_setattr=_resolve_monitors)  # a list, or objects by name
     control: bool = field(default=True, kw_only=True, validator=settings.in_((True, False)))  # by other shells
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
@@ -75,6 +72,7 @@ class Environment(SteeringMethods, settings.Settled):
     messages: Messages[str] = field(factory=Messages, init=False)
     rows: Messages[Mapping[str, Any]] = field(factory=Messages, init=False)  # of the journals, but digests
     tickets: Messages[Ticket] = field(factory=Messages, init=False)
+    signals: list[int] = field(factory=list, init=False)  # that came in a run and mean its end, also after training
     _records: RunRecords = field(init=False)
     _watchers: Watchers = field(init=False)
     _runner: Runner = field(init=False)
@@ -225,12 +223,7 @@ class Environment(SteeringMethods, settings.Settled):
     def open_run(self) -> None:
         """Create the stored run if there is a folder for it, and let prepared trainers write to it."""
         if self.folder is not None and self._records.run is None:
-            run = self._records.create(
-                self.folder,
-                self.folder_name or self.name,
-                lambda run: self.configuration or _describe(self, run),
-                exact=self.folder_name is not None,
-            )
+            run = self._records.create(self.folder, self.name, partial(_describe, self), self.folder_name)
             for trainer in self.lifecycles().values():
                 trainer.keep_initial(run)
         self._records.attach(self.lifecycles().values())
@@ -366,6 +359,8 @@ def _check_name(name: str, trainers: Mapping[str, Trainer]) -> None:
 
 
 def _describe(environment: Environment, run: StoredRun) -> str:
+    if environment.configuration:
+        return environment.configuration
     if run.path is None or not environment.catalogue.offers("configuration", CONFIGURATION):
         return UNDESCRIBED
     return _format(environment).describe(environment, run.path)

@@ -35,9 +35,10 @@ class RunRecords:
         """Return the folder of the run, if it has one."""
         return None if self.run is None else self.run.path
 
-    def create(self, parent: Path, name: str, describe: Callable[[StoredRun], str], exact: bool) -> StoredRun:
-        """Create a run, and write to it from now on."""
-        self.run = default_store(self.catalogue).create(parent, name, self.log, describe, self.note_plugins, exact)
+    def create(self, parent: Path, name: str, describe: Callable[[StoredRun], str], exact: str | None) -> StoredRun:
+        """Create a run of a new name, or of an ``exact`` one, and write to it from now on."""
+        store, which = default_store(self.catalogue), (name, False) if exact is None else (exact, True)
+        self.run = store.create(parent, which[0], self.log, describe, self.note_plugins, which[1])
         return self.run
 
     def open(self, path: Path) -> StoredRun:

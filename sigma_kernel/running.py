@@ -27,6 +27,8 @@ MOMENT = 0.5  # seconds for the same after an abort: a monitor gives the termina
 class RunOwner(Protocol):
     """Whose run this is."""
 
+    signals: list[int]  # that mean the end, also those that came after training
+
     def open_run(self) -> None:
         """Create the stored run if one is wanted and there is none, and let prepared trainers write to it."""
 
@@ -190,6 +192,7 @@ class Runner:
             if there:
                 course.save()
             return
+        self.owner.signals.append(number)
         if course.failure and not course.signals:  # it waits for a command: the exit code is the failure's
             course.stop(interrupted=True)
             return

@@ -321,7 +321,7 @@ FOREIGN = {  # assignments to fields of other objects
     "config.reading": {"configuration.document"},  # a function's own table
     "config.trained": {"chosen.backend", "chosen.learned"},  # settings of objects that it has just made
     "launcher.group": {"warnings.showwarning"},
-    "launcher.run": {"environment.monitors"},
+    "launcher.showing": {"environment.monitors"},
     "network.architecture": {"copy._called"},
     "notation": {"layer._called"},
     "scanning": {"word.at"},

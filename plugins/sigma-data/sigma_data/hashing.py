@@ -9,7 +9,7 @@ from itertools import accumulate
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_data.splitting import FOLDED, Fold, fold_names
+from sigma_data.splitting import FOLDED, Folding, fold_names
 from sigma_data.stream import Block, Stream
 from sigma_data.subset import Subset
 from sigma_kernel import Dataset, SigmaConfigError
@@ -39,7 +39,7 @@ class Portion:
         _check_any(has_rows, self.name, self.intervals)
 
 
-def parts_of(stream: Stream, shares: Mapping[str, float], seed: int, fold: Fold | None = None) -> dict[str, Dataset]:
+def parts_of(stream: Stream, shares: Mapping[str, float], seed: int, fold: Folding | None = None) -> dict[str, Dataset]:
     """Return disjoint parts of a stream by name; each has its share of the rows approximately."""
     parts = {name: Portion(stream, seed, name, inside) for name, inside in _intervals(shares, fold).items()}
     streams = {name: evolve(stream, source=part, of="batches", most=None) for name, part in parts.items()}
@@ -49,7 +49,7 @@ def parts_of(stream: Stream, shares: Mapping[str, float], seed: int, fold: Fold 
 
 
 def kept_parts_of(
-    rows: Dataset, shares: Mapping[str, float], seed: int, fold: Fold | None = None
+    rows: Dataset, shares: Mapping[str, float], seed: int, fold: Folding | None = None
 ) -> dict[str, Dataset]:
     """Return disjoint parts of kept rows, the same in any order of them: those of :func:`parts_of`."""
     at, parts = np.concatenate([places(rows.block(block), seed) for block in range(rows.blocks)]), dict[str, Dataset]()
@@ -62,10 +62,13 @@ def kept_parts_of(
 
 def _select_rows(at: np.ndarray, intervals: Intervals) -> np.ndarray:
     """Return whether each place is in one of the intervals."""
-    return np.logical_or.reduce([(at >= begin) & (at < end) for begin, end in intervals])
+    inside = np.zeros(len(at), bool)
+    for begin, end in intervals:
+        inside |= (at >= begin) & (at < end)
+    return inside
 
 
-def _intervals(shares: Mapping[str, float], fold: Fold | None = None) -> dict[str, Intervals]:
+def _intervals(shares: Mapping[str, float], fold: Folding | None = None) -> dict[str, Intervals]:
     """Return the intervals of the places of each part."""
     ends = [*accumulate(shares.values())]
     bounds = zip([0.0, *ends], [end if end < 1 - 1e-9 else 1.0 for end in ends], strict=False)

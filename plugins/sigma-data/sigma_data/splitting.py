@@ -21,7 +21,7 @@ FOLDED = "training", "validation"  # the parts whose rows are divided into folds
 
 
 @frozen
-class Fold:
+class Folding:
     """One of several folds: ``validation`` is the part ``number`` of ``of`` equal parts, ``training`` all others.
 
     Args:
@@ -50,7 +50,7 @@ def split(
     seed: int = 0,
     section: str = "targets",
     groups: Sequence[Hashable] | None = None,
-    fold: Fold | None = None,
+    fold: Folding | None = None,
 ) -> dict[str, Subset]:
     """Return disjoint parts of a data set by name, each with its share of the rows to within one row.
 
@@ -90,7 +90,7 @@ def fold_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _divide_folds(
-    pool: Dataset, fold: Fold, by: By, seed: int, section: str, groups: Sequence[Hashable] | None
+    pool: Dataset, fold: Folding, by: By, seed: int, section: str, groups: Sequence[Hashable] | None
 ) -> dict[str, np.ndarray]:
     """Return the rows of each fold; raise SigmaConfigError if there are more folds than rows or groups."""
     units = None if groups is None else _number_groups(groups, len(pool))

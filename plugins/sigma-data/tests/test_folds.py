@@ -11,7 +11,7 @@ from hypothesis import assume, given, strategies as st
 from PIL import Image
 
 from sigma_data import Arrays, Frame, ImageFolder, Iris, Shares, Stream, Xor, split
-from sigma_data.splitting import Fold
+from sigma_data.splitting import Folding
 from sigma_kernel import SigmaConfigError, SigmaDataError
 
 WITH_TEST = {"training": 0.6, "test": 0.2, "validation": 0.2}
@@ -29,7 +29,7 @@ def rows(part) -> list[int]:
 
 def folds(data, shares, of, **settings):
     return [
-        {name: rows(part) for name, part in split(data, shares, fold=Fold(i, of), **settings).items()}
+        {name: rows(part) for name, part in split(data, shares, fold=Folding(i, of), **settings).items()}
         for i in range(of)
     ]
 
@@ -142,19 +142,19 @@ def test_folders_of_pictures_have_folds_unless_they_are_splits(tmp_path: Path) -
 
 def test_folds_that_there_are_not_are_reported():
     with pytest.raises(SigmaConfigError, match="fold: there is no fold 5 of 5. They are 0 to 4"):
-        Fold(5, 5)
+        Folding(5, 5)
     with pytest.raises(SigmaConfigError, match="of: must be at least 2"):
-        Fold(0, 1)
+        Folding(0, 1)
     with pytest.raises(SigmaConfigError, match="of: must be at least 2"):
         Iris(fold={"number": 0, "of": 1})
     with pytest.raises(SigmaConfigError, match="fold: 5 folds need as many rows, and there are 4. Use fewer folds"):
-        split(numbered([0] * 4), TWO, fold=Fold(0, 5))
+        split(numbered([0] * 4), TWO, fold=Folding(0, 5))
     with pytest.raises(SigmaConfigError, match="fold: 4 folds need as many groups, and there are 3. Use fewer folds"):
-        split(numbered([0] * 9), TWO, groups="aaabbbccc", fold=Fold(0, 4))
+        split(numbered([0] * 9), TWO, groups="aaabbbccc", fold=Folding(0, 4))
     with pytest.raises(SigmaDataError, match="there are 3 groups for 9 rows"):
-        split(numbered([0] * 9), TWO, groups="abc", fold=Fold(0, 2))
+        split(numbered([0] * 9), TWO, groups="abc", fold=Folding(0, 2))
     assert not hasattr(Xor, "fold")
-    assert len(split(numbered([0, 1]), TWO, fold=Fold(0, 2))["validation"]) == 1
+    assert len(split(numbered([0, 1]), TWO, fold=Folding(0, 2))["validation"]) == 1
 
 
 @given(st.integers(2, 40), st.integers(0, 60))

@@ -26,12 +26,13 @@ FOLDS = ["iris", "--folds", "3", *SHORT]
 # ends this process by a signal: after an event of a member, or as it saves a checkpoint
 DRIVER = """
 import os, sys
+from sigma_kernel.records import RunRecords
 from sigma_run.launcher import main
 from sigma_run.study.folder import StudyFolder
 from sigma_store.checkpoints.writer import Saver
 
 number, member, place = int(sys.argv[1]), sys.argv[2], sys.argv[3]
-update, save = StudyFolder.update, Saver.save
+update, save, leave = StudyFolder.update, Saver.save, RunRecords.leave
 
 def updating(self, changed, event, **more):
     if (changed.folder, place) == (member, f"before {event}"):
@@ -46,7 +47,12 @@ def saving(self, iteration, checkpoint):
         os.kill(os.getpid(), number)
     return save(self, iteration, checkpoint)
 
-StudyFolder.update, Saver.save = updating, saving
+def leaving(self, summary):
+    if place == "leave" and self.run.path.name == member:
+        os.kill(os.getpid(), number)
+    leave(self, summary)
+
+StudyFolder.update, Saver.save, RunRecords.leave = updating, saving, leaving
 sys.exit(main(sys.argv[4:]))
 """
 
@@ -138,15 +144,30 @@ def test_a_member_goes_on_from_its_checkpoint(sigma):
 
 
 def test_ctrl_c_ends_the_study_after_the_checkpoint_of_the_member(sigma):
-    whole = json.loads(sigma("run", *FOLDS)[1])
+    long = [
+        *FOLDS,
+        "--epochs",
+        "800",
+        "--set",
+        "hooks.finish.when=epoch reaches 800",
+        "--set",
+        "hooks.save.every=100 epochs",
+    ]
+    whole = json.loads(sigma("run", *long)[1])
     os.rename(whole["folder"], "whole")
-    ended = end_by(signal.SIGINT, "1", "4", *FOLDS)
+    ended = end_by(signal.SIGINT, "1", "200", *long)
     assert ended.returncode == 128 + signal.SIGINT, ended.stderr
     path = the_study()
     assert [member.status for member in read_study(path).members] == ["finished", "interrupted", "planned"]
     assert json.loads(ended.stdout)["status"] == "interrupted"
     code, out, _ = sigma("resume", path, "--quiet", "--json")
     assert (code, digests(json.loads(out))) == (0, digests(whole))
+
+
+def test_ctrl_c_once_a_member_has_finished_ends_the_study_as_well(sigma):
+    ended = end_by(signal.SIGINT, "0", "leave", *FOLDS)
+    assert ended.returncode == 128 + signal.SIGINT, ended.stderr
+    assert [member.status for member in read_study(the_study()).members] == ["finished", "planned", "planned"]
 
 
 def test_a_finished_study_is_not_trained_again(sigma):

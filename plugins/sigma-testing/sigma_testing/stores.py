@@ -68,11 +68,11 @@ class StoreSuite(Suite):
 
     def test_a_run_of_an_exact_name_is_where_that_says_and_is_not_replaced(self, tmp_path: Path) -> None:
         """Raise SigmaConfigError for a place that is taken."""
-        given: Any = (tmp_path, "0", warnings.warn, lambda run: TEXT, self._fill)
-        run = self.make().create(*given, exact=True)
+        given = (tmp_path, "0", warnings.warn, lambda run: TEXT, self._fill, True)
+        run = self.make().create(*given)
         assert Path(run.place) == tmp_path / "0", "an exact name is the last part of the place."
         with pytest.raises(SigmaConfigError):
-            self.make().create(*given, exact=True)
+            self.make().create(*given)
         assert self.open(run).read("notes.txt") == b"by hand\n", "the run that was there is not replaced."
 
     def test_one_process_at_a_time_writes_to_a_run(self, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.samples import saved_samples
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
-from sigma_data.splitting import KINDS, By, Fold, check, fold_names, split
+from sigma_data.splitting import KINDS, By, Folding, check, fold_names, split
 from sigma_data.table import read_table
 from sigma_kernel import Dataset, Label, SigmaConfigError
 from sigma_kernel.settings import ge, in_, lt
@@ -100,7 +100,7 @@ def shares(owner: Any, attribute: Attribute[Any], value: Mapping[str, float]) ->
 
 def read_fold(value: Any) -> Any:
     """Return the fold of a table."""
-    return Fold(**value) if isinstance(value, Mapping) else value
+    return Folding(**value) if isinstance(value, Mapping) else value
 
 
 @define(eq=False, kw_only=True)
@@ -120,7 +120,7 @@ class Divided(Splits):
     split: Mapping[str, float] = field(factory=lambda: {"training": 0.8, "validation": 0.2}, validator=shares)
     split_by: By = field(default="record", validator=in_(KINDS))
     seed: int = field(default=0, validator=[ge(0), lt(2**64)])
-    fold: Fold | None = field(default=None, converter=read_fold)
+    fold: Folding | None = field(default=None, converter=read_fold)
 
     @property
     def names(self) -> tuple[str, ...]:

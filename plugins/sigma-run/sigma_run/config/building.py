@@ -25,7 +25,12 @@ from sigma_training.trainer import expect_trainer
 Mistakes = list[tuple[Place, Exception]]
 
 
-def build(configuration: Configuration, catalogue: Catalogue | None = None, folder: Path | None = None) -> Environment:
+def build(
+    configuration: Configuration,
+    catalogue: Catalogue | None = None,
+    folder: Path | None = None,
+    folder_name: str | None = None,
+) -> Environment:
     """Build an environment from a configuration; with a ``folder``, its runs write a run folder there."""
     run = configuration.run
     plugins = (catalogue or installed()).preferring(run.prefer)
@@ -35,6 +40,7 @@ def build(configuration: Configuration, catalogue: Catalogue | None = None, fold
         precision=run.precision,
         control=run.control,
         folder=folder,
+        folder_name=folder_name,
         monitors={name: monitor.make() for name, monitor in configuration.monitors.items()},
         configuration=resolved_toml(configuration, folder),
         catalogue=plugins,

@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.choice import Choice
 from sigma_kernel.settings.mistakes import format_path
 from sigma_kernel.settings.records import settings
 from sigma_run.config.document import Document, Path as Place, override
 from sigma_run.config.schema import Configuration
-from sigma_run.config.stores import CONFIGURATION, find_trained
+from sigma_run.config.stores import BASE, CONFIGURATION, find_trained
 
 
 # -- paths that are written --------------------------------------------------------------------------------------------
@@ -28,8 +29,13 @@ def places_in(configuration: Configuration, folder: Path | None) -> Callable[[Pa
     here = configuration.document.folder
     run = here if folder is None else Path(folder, configuration.run.name)
     stored = find_trained(here)
-    project = None if stored is None else project_of(here.resolve(), (stored.read(CONFIGURATION) or b"").decode())
+    project = None if stored is None else _project(here.resolve(), _text_of(stored))
     return partial(write_path, run=run, project=project or here) if folder or project else str
+
+
+def _text_of(stored: StoredRun) -> str:
+    """Return the configuration of a run, or the one that the members of a study share."""
+    return (stored.read(CONFIGURATION) or stored.read(BASE) or b"").decode()
 
 
 def write_path(path: Path, run: Path, project: Path) -> str:
@@ -40,7 +46,7 @@ def write_path(path: Path, run: Path, project: Path) -> str:
     return os.path.relpath(there, home) if within else str(path.absolute())
 
 
-def project_of(run: Path, text: str) -> Path:
+def _project(run: Path, text: str) -> Path:
     """Return the directory from which the paths of a run folder start: as many above it as its text goes up."""
     prefixes = re.findall(r'"(\.\.(?:/\.\.(?=[/"]))*+)[/"]', text)
     return [run, *run.parents][min(max((prefix.count("..") for prefix in prefixes), default=0), len(run.parents))]

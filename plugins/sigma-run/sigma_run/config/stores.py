@@ -12,6 +12,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import STORE, Resolver
 
 CONFIGURATION = "config.toml"  # the name of a run's configuration
+BASE = "study.toml"  # the same of a study: what its members share
 
 
 def open_run(run: Path, log: Log) -> StoredRun:

@@ -55,14 +55,10 @@ def resume(
     """Resume the run in the folder RUN, with the same bits as if it had never ended.
 
     The newest intact checkpoint is restored, and the commands journalled after it are applied again. A paused run
-    continues. Of a study, the members that have not ended are resumed, and those begun that are not yet.
+    continues. Members of a study that have not ended continue, or begin.
     """
     if is_study(run):
-        if overrides or paused or any(option is not None for option in (backend, data, epochs, checkpoint)):
-            raise SigmaConfigError(
-                f"{run}: a study resumes with the settings that it has. Pass the folder of a member to change it."
-            )
-        return resume_study(run, monitors, as_json, quiet)
+        return resume_study(run, monitors, (overrides, backend, data, epochs, checkpoint, paused), as_json, quiet)
     described = described_in(run)
     for assignment in overrides:
         _refuse_fixed(assignment)
@@ -76,8 +72,7 @@ def resume(
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more, *places]
     configuration = understood(add_monitors(described, monitors))
     with _environment(configuration, run) as environment:
-        if paused:
-            _check_steered(environment, quiet)
+        _check_steered(environment, quiet, paused)
         environment.resume(run.absolute(), edits, _warn, paused)
         if checkpoint is not None:
             _rewind(environment, run, checkpoint)
@@ -139,11 +134,11 @@ def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
             environment.rewind(to, trainer=name)
 
 
-def _check_steered(environment: Environment, quiet: bool) -> None:
-    """Raise SigmaConfigError if no monitor could end the pause."""
+def _check_steered(environment: Environment, quiet: bool, paused: bool) -> None:
+    """Raise SigmaConfigError if no monitor could end the pause, if there is to be one."""
     steering = find_steering_monitor(environment.catalogue, environment.control)
     monitors = [*steering.values(), *environment.monitors.values()]
-    if not any(monitor.steers and not (quiet and monitor.talks) for monitor in monitors):
+    if paused and not any(monitor.steers and not (quiet and monitor.talks) for monitor in monitors):
         raise SigmaConfigError(
             "--paused: no monitor of this run sends commands, so nothing could end the pause. Add one with --monitor, "
             "or leave --paused out."

@@ -14,9 +14,9 @@ from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaError
 from sigma_run.config.document import read
 from sigma_run.config.stored import SUMMARY, read_configuration, read_document
-from sigma_run.config.stores import open_run, stores
+from sigma_run.config.stores import BASE, open_run, stores
 from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
-from sigma_run.study.folder import BASE, list_members as list_members, list_studies, read_study
+from sigma_run.study.folder import list_members as list_members, list_studies, read_study
 from sigma_run.study.plan import Study, lengths, summarise
 
 LENGTH = ("epochs", "iterations", "seconds")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 from attrs import evolve
@@ -16,7 +17,7 @@ from sigma_run.launcher.group import DEBUG, fail
 from sigma_run.launcher.output import document, say, table
 from sigma_run.launcher.showing import add_monitors, hush, shows, tell
 from sigma_run.study.folder import StudyFolder, create_study, read_study, reopen_study
-from sigma_run.study.launching import Launch
+from sigma_run.study.launching import StudyTraining
 from sigma_run.study.plan import fold_keys, plan_members, table_of, to_plain
 
 
@@ -33,8 +34,15 @@ def run_study(described: Document, seeds: int | None, folds: int | None, as_json
     return _train(folder, described, understood, as_json, quiet, is_new=True)
 
 
-def resume_study(path: Path, monitors: tuple[str, ...], as_json: bool, quiet: bool) -> int:
-    """Train the members of a study that have not ended; return the exit code."""
+def resume_study(path: Path, monitors: tuple[str, ...], changes: Iterable[Any], as_json: bool, quiet: bool) -> int:
+    """Train the members of a study that have not ended; return the exit code.
+
+    Raises SigmaConfigError if there are ``changes``: options that a study does not take.
+    """
+    if any(change not in (None, (), False) for change in changes):
+        raise SigmaConfigError(
+            f"{path}: a study resumes with the settings that it has. Pass the folder of a member to change it."
+        )
     folder = reopen_study(path, say)
     return _train(
         folder, folder.base(), lambda described: understood(add_monitors(described, monitors)), as_json, quiet
@@ -64,9 +72,9 @@ def _train(
 
     debug = DEBUG in click.get_current_context().meta
     inform = (lambda text: None) if quiet else say
-    launch = Launch(folder, base, configure, train, inform, lambda error: fail(error, debug), is_new)
+    training = StudyTraining(folder, base, configure, train, inform, lambda error: fail(error, debug), is_new)
     try:
-        code = launch.train_all()
+        code = training.train_all()
     finally:
         folder.release()
     study = read_study(folder.path)

@@ -17,13 +17,13 @@ from sigma_kernel.encoding import json_document
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_run.config.document import Document, read
 from sigma_run.config.stored import SUMMARY
-from sigma_run.config.stores import CONFIGURATION
+from sigma_run.config.stores import BASE, CONFIGURATION
 from sigma_run.study.plan import Member, Study, from_plain, read_results, to_plain
 from sigma_store import files, run_folder
 from sigma_store.folders import JOURNAL, WrittenFolder, is_locked
 from sigma_store.journal import Lines
 
-STUDY, BASE = "study.json", "study.toml"  # its members, and the configuration that they share
+STUDY = "study.json"  # the members and their results
 
 
 @define(eq=False)
@@ -125,10 +125,10 @@ def _age(path: Path) -> int:
 
 def list_members(paths: Sequence[Path]) -> list[Path]:
     """Return run folders, those of the members that have begun in place of a study."""
-    return [run for path in paths for run in (_begun(path) if is_study(path) else [path])]
+    return [run for path in paths for run in (_list_begun(path) if is_study(path) else [path])]
 
 
-def _begun(path: Path) -> list[Path]:
+def _list_begun(path: Path) -> list[Path]:
     runs = [path / member.folder for member in read_study(path).members]
     return [run for run in runs if os.path.lexists(run / CONFIGURATION)]
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,18 +15,15 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.signals import EARLY
 from sigma_run.config.building import build, prepare
 from sigma_run.config.document import Document, override
-from sigma_run.config.location import project_of
 from sigma_run.config.schema import Configuration
 from sigma_run.config.stored import described_in
 from sigma_run.config.stores import CONFIGURATION, open_run
-from sigma_run.study.folder import BASE, StudyFolder
+from sigma_run.study.folder import StudyFolder
 from sigma_run.study.plan import Member, read_results
-
-INTERRUPTED = 128 + signal.SIGINT
 
 
 @define(eq=False)
-class Launch:
+class StudyTraining:
     """The members of a study that are not finished, to be trained.
 
     ``configure`` validates the document of a member, ``train`` trains an environment, and ``report`` says why a member
@@ -61,9 +57,10 @@ class Launch:
 
     def _train_member(self, member: Member) -> int:
         """Train one member; return the exit code if a signal ended it, else 0."""
+        signals: Sequence[int] = ()
         try:
             with self._open(member) as environment:
-                self._begun = True
+                self._begun, signals = True, environment.signals
                 self.folder.update(evolve(member, status="running", why=""), "begin")
                 summary = self.train(environment)
         except Exception as error:
@@ -75,11 +72,9 @@ class Launch:
             self.report(error)
             self._begun = True
             self.folder.update(evolve(member, status="failed", why=error_text(error)), "failed")
-            return 0
-        self.folder.update(read_results(member, summary.to_dict()), "end", status=summary.status)
-        if environment.signal is not None:
-            return 128 + environment.signal
-        return INTERRUPTED if summary.status == "interrupted" else 0
+        else:
+            self.folder.update(read_results(member, summary.to_dict()), "end", status=summary.status)
+        return 128 + signals[0] if signals else 0
 
     @contextmanager
     def _open(self, member: Member) -> Iterator[Environment]:
@@ -87,14 +82,14 @@ class Launch:
         run = self.folder.run(member)
         resumed = self._find_resumable(run)
         configuration = resumed or self._configure(member)
-        with build(configuration, catalogue(), None if resumed else self.folder.path) as environment:
+        folder, name = (None, None) if resumed else (self.folder.path, member.folder)
+        with build(configuration, catalogue(), folder, name) as environment:
             if resumed:
                 environment.begin_from(run)
                 prepare(configuration, environment)
                 environment.resume(run, (), self.say)
             else:
                 self.folder.clear(member)
-                environment.folder_name = member.folder
                 prepare(configuration, environment, begins=True)
             yield environment
 
@@ -111,12 +106,4 @@ class Launch:
         document = self.base
         for assignment in member.overrides:
             document = override(document, assignment)
-        configuration = self.configure(document)
-        configuration.document = evolve(document, folder=self._project())
-        return configuration
-
-    def _project(self) -> Path:
-        """Return the directory of the configuration of which this is a study."""
-        if self.base.folder != self.folder.path:
-            return self.base.folder
-        return project_of(self.folder.path, (self.folder.path / BASE).read_text())
+        return self.configure(document)

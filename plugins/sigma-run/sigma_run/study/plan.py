@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from math import isfinite
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, TypeGuard
 
 import attrs
 from attrs import evolve, field, frozen
@@ -142,7 +142,7 @@ def lengths(study: Study) -> dict[str, float | None]:
     return {name: (sum(xs) if name == "seconds" else max(xs)) if xs else None for name, xs in values.items()}
 
 
-def _is_finite(value: Any) -> bool:
+def _is_finite(value: Any) -> TypeGuard[float]:
     return isinstance(value, int | float) and isfinite(value)
 
 
@@ -192,6 +192,7 @@ def _read_member(values: Mapping[str, Any]) -> Member:
 
 def read_results(member: Member, values: Mapping[str, Any]) -> Member:
     """Return a member with the results in JSON values, such as those of a run's summary."""
+    length: dict[str, Any] = {name: values[name] if _is_finite(values.get(name)) else None for name in LENGTH}
     metrics, digest = values.get("metrics"), values.get("parameters_sha256")
     return evolve(
         member,
@@ -199,5 +200,5 @@ def read_results(member: Member, values: Mapping[str, Any]) -> Member:
         metrics={str(k): v if _is_finite(v) else None for k, v in metrics.items()} if isinstance(metrics, dict) else {},
         parameters_sha256=digest if isinstance(digest, str) else None,
         why=str(values.get("why", ""))[:4000],
-        **{name: values[name] if _is_finite(values.get(name)) else None for name in LENGTH},
+        **length,
     )
