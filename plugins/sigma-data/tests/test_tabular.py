@@ -31,7 +31,7 @@ def make_columns() -> dict[str, list[Any]]:
         "agent": [f"a{i % 6}" for i in range(N)],
         "weight": [1.0 + i % 2 for i in range(N)],
         "garden": [bool(i % 2) for i in range(N)],
-        "price": [round(float(x), 2) for x in rng.normal(500, 50, N)],
+        "price": [round(float(x), 6) for x in rng.normal(500, 50, N)],
         "kind": [("flat", "house")[i % 4 == 0] for i in range(N)],
     }
 
@@ -73,7 +73,7 @@ def test_kinds_decide_which_columns_are_inputs(table: Path) -> None:
 
 
 def test_encoders_see_the_training_rows_alone(table: Path) -> None:
-    data = Tabular(table, target="price", inputs=(), split=SHARES) if False else Tabular(table, "price", split=SHARES)
+    data = Tabular(table, "price", split=SHARES)
     training = data["training"]
     rows = training.rows_of_dataset
     sizes = np.array([np.nan if x is None else x for x in make_columns()["size"]])[rows]
@@ -132,11 +132,10 @@ def test_time_divides_by_age(tmp_path: Path) -> None:
     columns = make_columns()
     order = np.random.default_rng(1).permutation(N)
     mixed = {name: [values[i] for i in order] for name, values in columns.items()}
-    data = Tabular(write_csv(tmp_path / "t.csv", mixed), target="price", split_by="time", time="sold", split=SHARES)
-    dates = np.array(mixed["sold"])
-    latest = {
-        split: (min(dates[data[split].rows_of_dataset]), max(dates[data[split].rows_of_dataset])) for split in SHARES
-    }
+    data = Tabular(write_csv(tmp_path / "t.csv", mixed), target="price", split_by="block", time="sold", split=SHARES)
+    sold = dict(zip(mixed["price"], mixed["sold"], strict=True))
+    dates = {split: [sold[price] for price in data[split].block(0)["targets"][:, 0].tolist()] for split in SHARES}
+    latest = {split: (min(held), max(held)) for split, held in dates.items()}
     assert latest["training"][1] <= latest["validation"][0] <= latest["validation"][1] <= latest["test"][0]
 
 
@@ -165,7 +164,6 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "no target": ({"target": ()}, "Tabular.target: there is none"),
     "columns": ({"target": "price", "columns": {"sise": "number"}}, "no column 'sise'. Did you mean 'size'"),
     "own column": ({"target": "price", "columns": {"price": "number"}}, "'price' is no input"),
-    "time": ({"target": "price", "split_by": "time"}, r"Tabular\.time: names the column of split_by = 'time'"),
     "words": ({"target": "city", "targets": "numbers"}, "column 'city' holds string, where numbers are needed"),
     "encoder": (
         {"target": "price", "columns": {"city": "number"}},
@@ -195,3 +193,22 @@ def test_damaged_columns_of_a_checkpoint_are_refused(table: Path) -> None:
     data = Tabular(table, target="price")
     with pytest.raises(SigmaDataError, match="the columns of the training are damaged in the checkpoint"):
         data.samples(table, (0,), learned={"frames": {"inputs": {"type": "sigma-data:encoded", "columns": 3}}})
+
+
+def test_every_row_is_in_validation_once_over_the_folds(table: Path) -> None:
+    folds = [Tabular(table, target="price", fold={"number": i, "of": 4}) for i in range(4)]
+    rows = np.concatenate([fold["validation"].rows_of_dataset for fold in folds])
+    assert sorted(rows.tolist()) == [*range(N)]
+    columns = [fold.learned["frames"]["inputs"]["columns"] for fold in folds]
+    fills = {column["state"]["fill"] for held in columns for column in held if column["name"] == "size"}
+    assert len(fills) > 1  # fitted on the training rows of each fold
+
+
+def test_an_error_names_the_row_of_the_file_also_if_rows_were_sorted(tmp_path: Path) -> None:
+    columns = make_columns()
+    columns["sold"] = columns["sold"][::-1]
+    columns["size"] = [100.0 if x is None else x for x in columns["size"]]
+    columns["price"][7] = float("inf")
+    pa.parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.raises(SigmaDataError, match=r"t\.parquet: row 7: column 'price' is not finite"):
+        Tabular(tmp_path / "t.parquet", target="price", time="sold")["training"]

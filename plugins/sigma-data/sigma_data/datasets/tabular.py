@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
-from sigma_data.datasets.splits import Loaded, Splits, shares
+from sigma_data.datasets.splits import Divided, Loaded
 from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, read_encoded
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
@@ -19,13 +19,12 @@ from sigma_data.labels import Codes, Labels
 from sigma_data.profiling.encoders import choose_encoder
 from sigma_data.profiling.profile import profile_column
 from sigma_data.readers.csv import place as find_column
-from sigma_data.splitting import KINDS, By, split
-from sigma_data.subset import Subset
+from sigma_data.splitting import split
 from sigma_data.tables import open_table
-from sigma_kernel import Encoder, SigmaConfigError, SigmaDataError
+from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError, SigmaDataError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_kernel.settings import ge, in_, lt
+from sigma_kernel.settings import in_
 
 WORDS = np.dtypes.StringDType()
 
@@ -48,7 +47,7 @@ class Roles:
 
 
 @define(eq=False)
-class Tabular(Splits):
+class Tabular(Divided):
     """A table with one row per sample: CSV, Parquet, Feather, JSON lines, ORC, a folder of these, or a query.
 
     Every column has a kind, inferred from its cells: numbers, booleans, categories and dates become inputs, each by an
@@ -62,13 +61,9 @@ class Tabular(Splits):
         exclude: Columns to leave out.
         weights: Column of sample weights.
         group: Column that names the group of a row; rows of a group stay in one split.
-        time: Column that orders the rows, for ``split_by = "time"``.
+        time: Column by which the rows are sorted, oldest first; ``split_by = "block"`` then trains on the oldest.
         targets: What the target holds: classes, numbers, or what the cost takes.
         missing_targets: What rows without a target do: raise an error, or are dropped.
-        split: Share of the rows of each split, by its name; one of them is ``training``.
-        split_by: How rows are divided: at random, in blocks of neighbours, at random within each class, or in the order
-            of ``time``, oldest first.
-        seed: Seed of the division, which is independent of the run's.
         format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
     """
 
@@ -85,24 +80,12 @@ class Tabular(Splits):
     missing_targets: Literal["refuse", "drop"] = field(
         default="refuse", validator=in_(("refuse", "drop")), kw_only=True
     )
-    split: Mapping[str, float] = field(
-        factory=lambda: {"training": 0.8, "validation": 0.2}, validator=shares, kw_only=True
-    )
-    split_by: By | Literal["time"] = field(default="record", validator=in_((*KINDS, "time")), kw_only=True)
-    seed: int = field(default=0, validator=[ge(0), lt(2**64)], kw_only=True)
     format: Mapping[str, Any] = field(factory=dict, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Raise SigmaConfigError for settings that need others."""
-        if (self.split_by == "time") != (self.time is not None):
-            raise SigmaConfigError("Tabular.time: names the column of split_by = 'time'. Set both, or neither.")
+        """Raise SigmaConfigError without a target."""
         if not as_tuple(self.target):
             raise SigmaConfigError("Tabular.target: there is none. Name the column to predict.")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Return the names of the splits."""
-        return tuple(self.split)
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -126,11 +109,12 @@ class Tabular(Splits):
         """Return the splits, and the labels of the classes."""
         source = open_table(self.path, **self.format)
         roles = self._roles(source.schema.names, source.name)
-        table, numbers = self._drop_rows(source.read(roles.read), roles, source)
+        table, numbers = self._select_rows(source.read(roles.read), roles, source)
         place: Place = lambda row: source.place(int(numbers[row]))  # noqa: E731
         target = NamedTargets(read_targets(table, roles.targets, self.targets, place, source.name), roles.targets)
         goals = Arrays(targets=target)
-        parts = self._split(goals, table, roles)
+        groups = tuple(table[roles.group].to_pylist()) if roles.group else None
+        parts = split(goals, self.split, self.split_by, self.seed, groups=groups, fold=self.fold)
         training = parts["training"].rows_of_dataset
         encoded = self._fit(table, roles, training, goals.block(0)["targets"], place)
         sections: dict[str, Any] = {
@@ -160,8 +144,8 @@ class Tabular(Splits):
         inputs = tuple(name for name in names if name not in others)
         return Roles(targets, inputs, **aside)
 
-    def _drop_rows(self, table: Any, roles: Roles, source: Any) -> tuple[Any, np.ndarray]:
-        """Return the rows with a target, and their numbers in the table; refuse others, unless they are dropped."""
+    def _select_rows(self, table: Any, roles: Roles, source: Any) -> tuple[Any, np.ndarray]:
+        """Return the rows with a target, in the order of time if there is one, and their numbers in the table."""
         if not table.num_rows:
             raise SigmaDataError(f"{source.name}: there is no row. Check the path.")
         there = np.ones(table.num_rows, bool)
@@ -176,14 +160,16 @@ class Tabular(Splits):
             )
         if not there.any():
             raise SigmaDataError(f"{source.name}: no row has a target. Check the column.")
-        return (table if there.all() else table.filter(there)), np.flatnonzero(there)
+        if not roles.time:
+            return (table if there.all() else table.filter(there)), np.flatnonzero(there)
+        order = np.asarray(compute().sort_indices(table.filter(there), sort_keys=[(roles.time, "ascending")]))
+        numbers = np.flatnonzero(there)[order]
+        return table.take(numbers), numbers
 
-    def _split(self, goals: Arrays, table: Any, roles: Roles) -> dict[str, Subset]:
-        groups = tuple(table[roles.group].to_pylist()) if roles.group else None
-        if self.split_by != "time":
-            return split(goals, self.split, self.split_by, self.seed, groups=groups)
-        order = join(compute().sort_indices(table, sort_keys=[(roles.time, "ascending")]))
-        return split(goals, self.split, "block", groups=groups, order=np.asarray(order))
+    def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
+        """Return the rows of all splits, encoded, in the order of the table or of time."""
+        splits, classes = self.load()
+        return next(iter(splits.values())).dataset, classes  # type: ignore[attr-defined]
 
     def _fit(
         self, table: Any, roles: Roles, training: np.ndarray, goals: np.ndarray, place: Place
