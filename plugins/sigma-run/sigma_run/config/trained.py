@@ -132,6 +132,19 @@ class Trained:
         evaluator, steps, arrays = self._ready(samples)
         return evaluator.activations(steps, arrays)
 
+    def excite(
+        self, samples: Any, directions: np.ndarray, layer: str = "", section: str = ""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return a layer's output for samples, and its slopes along directions by an input section, as prepared.
+
+        By default these are the first output, before costs, and the first input.  ``directions`` have the shape of the
+        output; slopes are the gradient of its sum, weighted by them, of the shape of the section.
+        """
+        evaluator, steps, arrays = self._ready(samples)
+        prepared = evaluator.prepare(arrays)
+        first = section or self.network.sections(costs=False)[0]
+        return evaluator.excite(steps, prepared[first], directions, layer, first, prepared)
+
     def evaluate(
         self, on: Any = "validation", metrics: Mapping[str, Metric | str] | None = None, edited: bool = False
     ) -> dict[str, float]:

@@ -13,8 +13,10 @@ from sigma_kernel.contracts import RowLosses
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration
+from sigma_run.config.stored import rows_of
 from sigma_step.model import LAYERS, Model
 from sigma_training.compatibility import check_fit
+from sigma_training.data.dataset import gather_rows
 from sigma_training.preparation import prepared_for
 from sigma_training.runs.resume import fit
 from sigma_training.session.session import Session
@@ -60,6 +62,20 @@ class TrainedData:
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""
         return self._view.edits()
+
+    def draw_rows(self, on: Any, most: int | None = None, seed: int = 0) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Return the numbers and the sections of the rows of a split, of a file, or of other data, as they are there.
+
+        A file, given as a Path, is read like the data of the run.  With ``most``, at most so many rows are drawn by
+        ``seed``, in the order of their numbers.
+        """
+        other = rows_of(self._configuration, self.trainer.name, on, "training") if isinstance(on, Path) else on
+        setup = self.session.setup if isinstance(on, str) else self.setup_for(other)
+        dataset = setup.evaluator.data(on if isinstance(on, str) else "training", edited=False)
+        numbers = np.arange(len(dataset))
+        if most is not None and most < len(numbers):
+            numbers = np.sort(np.random.default_rng(seed).choice(numbers, most, replace=False))
+        return numbers, gather_rows(dataset, numbers.tolist())
 
     def setup_for(self, data: Any) -> Setup:
         """Return the setup for other data, which are read like those of the training."""
