@@ -21,9 +21,9 @@ SPLITS = ("validation", "test", "training")  # the first that has rows is report
 class Answers:
     """Predictions of an output and the truth, one entry a sample, or a position of it.
 
-    For classes, ``predicted`` are probabilities ``(n, classes)`` and ``truth`` is indices ``(n,)``; else both are
-    numbers in units of the data, ``(n, columns)``.  ``labels`` name classes or columns; ``rows`` are the numbers of the
-    samples in the data, and ``sections`` their inputs, as they are there.
+    For classes, ``predicted`` are probabilities ``(n, classes)`` and ``truth`` is indices ``(n,)``, -1 for a label that
+    does not count; else both are numbers in units of the data, ``(n, columns)``.  ``labels`` name classes or columns;
+    ``rows`` are the numbers of the samples in the data, and ``sections`` their inputs, as they are there.
     """
 
     output: str
@@ -41,7 +41,7 @@ class Answers:
     def losses(self) -> np.ndarray:
         """Return the loss of each entry: the log loss of classes, or the mean of the squared errors of its columns."""
         if self.classes:
-            return log_losses(self.truth, self.predicted)
+            return np.where(self.counts, log_losses(np.maximum(self.truth, 0), self.predicted), 0.0)
         return np.asarray(((self.predicted - self.truth) ** 2).mean(axis=1))
 
     @property
@@ -52,13 +52,19 @@ class Answers:
             spread = np.nanstd(self.truth, axis=0)
             errors = (self.predicted - self.truth) / np.where(spread > 0, spread, 1.0)
             losses = (errors**2).mean(axis=1)
-        return np.asarray(losses.reshape(len(self.rows), -1).mean(axis=1))
+        counted = self.counts.reshape(len(self.rows), -1).sum(axis=1)
+        return np.asarray(losses.reshape(len(self.rows), -1).sum(axis=1) / np.maximum(1, counted))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Return whether each entry counts; labels that the cost ignores do not."""
+        return np.asarray(self.truth >= 0) if self.classes else np.ones(len(self.truth), bool)
 
     @property
     def is_finite(self) -> np.ndarray:
-        """Return whether each entry is a prediction of finite numbers, and its truth finite."""
+        """Return whether each entry counts, and is a prediction of finite numbers of which the truth is finite."""
         there = np.isfinite(self.predicted).all(axis=1)
-        return there & (True if self.classes else np.isfinite(self.truth).all(axis=1))
+        return np.asarray(there & self.counts if self.classes else there & np.isfinite(self.truth).all(axis=1))
 
     def finite(self) -> Answers:
         """Return the entries whose numbers are finite, without their samples; raise SigmaDataError if there is none."""
@@ -140,6 +146,8 @@ def _with_classes(model: Trained, answers: Answers) -> Answers | None:
     count = probabilities.shape[1]
     labels = tuple(map(str, names if len(names) == count else range(count)))
     indices = np.asarray(wanted).reshape(-1).astype(np.int64)
+    ignored = [getattr(cost.layer, "ignores", None) for cost in model.network.targeted_costs]
+    indices = np.where(np.isin(indices, [label for label in ignored if label is not None]), -1, indices)
     return evolve(answers, classes=True, labels=labels, predicted=probabilities, truth=indices)
 
 

@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import brief
 from sigma_report.answers import Answers, as_probabilities, predict, read_answers
-from sigma_report.measures import fit_temperature, log_losses, permutation_rises, scale_probabilities
+from sigma_report.measures import fit_temperature, log_losses, permutation_scores, scale_probabilities
 from sigma_run import Trained
 
 TOGETHER = 256  # rows whose gradients are computed at once
@@ -53,15 +53,15 @@ def measure_importance(model: Trained, answers: Answers, repeats: int, seed: int
     """Return the importance of columns for answers of the model; rows that are not finite are left out of means."""
     places = list_places(model, answers.sections)
     key = np.random.default_rng(seed)
-    rises = np.zeros((len(places), repeats))
+    scores = np.zeros((len(places), repeats))
     for number, (_, section, columns) in enumerate(places):
 
         def score(values: np.ndarray, section: str = section) -> float:
             return _mean_loss(model, answers, {**answers.sections, section: values})
 
-        rises[number] = permutation_rises(answers.sections[section], columns, score, repeats, key)
-    names = tuple(name for name, _, _ in places)
-    return Importance(names, rises.mean(axis=1), rises.std(axis=1), _mean_loss(model, answers, answers.sections))
+        scores[number] = permutation_scores(answers.sections[section], columns, score, repeats, key)
+    names, loss = tuple(name for name, _, _ in places), _mean_loss(model, answers, answers.sections)
+    return Importance(names, scores.mean(axis=1) - loss, scores.std(axis=1), loss)
 
 
 def _mean_loss(model: Trained, answers: Answers, sections: Mapping[str, np.ndarray]) -> float:
@@ -78,7 +78,9 @@ def list_places(model: Trained, sections: Mapping[str, np.ndarray]) -> list[tupl
     for section, values in sections.items():
         head = f"{section}." if len(sections) > 1 else ""
         names = model.columns.get(section, ())
-        if values.ndim == 2 or (len(names) == values.shape[-1] and values.ndim > 2):
+        if (values.ndim == 2 and not _reads_indices(model, section)) or (
+            len(names) == values.shape[-1] and values.ndim > 1
+        ):
             names = names if len(names) == values.shape[-1] else [f"column {i}" for i in range(values.shape[-1])]
             places += [(head + name, section, own) for name, own in group_columns(names).items()]
         elif len(sections) > 1:
@@ -103,18 +105,22 @@ def saliency(model: Trained, rows: Any, *, output: str = "") -> dict[str, np.nda
 
     ``rows`` are samples as in ``model.predict``.  The score is that of the predicted class before the softmax
     (Simonyan et al. 2014), or a number that is predicted, and inputs are those that the network reads: after
-    preprocessing, so that those of scaled columns compare.  Sections of integers have no gradient, and are left out.
+    preprocessing, so that those of scaled columns compare.  Sections of integers have no gradient, and are left out, as
+    are rows whose gradient is not finite.
     """
     name = output or model.network.outputs[0].name
     sections = _by_section(model, rows)
-    totals, count = dict[str, np.ndarray](), len(next(iter(sections.values())))
+    totals, counts, count = dict[str, Any](), dict[str, int](), len(next(iter(sections.values())))
     for start in range(0, count, TOGETHER):
         there = np.arange(start, min(start + TOGETHER, count))
         padded = np.resize(there, min(TOGETHER, count))  # of one size: one program
         part = {section: values[padded] for section, values in sections.items()}
         for section, slopes in _absolute_slopes(model, name, part).items():
-            totals[section] = totals.get(section, 0.0) + slopes[: len(there)].sum(axis=0)
-    return {section: total / count for section, total in totals.items()}
+            own = slopes[: len(there)]
+            finite = own[np.isfinite(own.reshape(len(own), -1)).all(axis=1)]
+            totals[section] = totals.get(section, 0.0) + finite.sum(axis=0)
+            counts[section] = counts.get(section, 0) + len(finite)
+    return {section: np.asarray(total / max(1, counts[section])) for section, total in totals.items()}
 
 
 def _by_section(model: Trained, rows: Any) -> dict[str, np.ndarray]:

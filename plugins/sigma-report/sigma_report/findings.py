@@ -49,7 +49,7 @@ def _head(model: Trained, answers: Answers) -> dict[str, Any]:
         "output": answers.output,
         "on": answers.on,
         "rows": len(answers.rows),
-        "not_finite": int((~answers.is_finite).sum()),
+        "not_finite": int((answers.counts & ~answers.is_finite).sum()),
         "labels": [*answers.labels],
     }
 
@@ -174,9 +174,9 @@ def _answer(answers: Answers, row: int) -> dict[str, Any]:
     chosen, probabilities = int(answers.predicted[row].argmax()), answers.predicted[row]
     true = int(answers.truth[row])
     return {
-        "true": answers.labels[true],
+        "true": answers.labels[true] if true >= 0 else None,
         "predicted": answers.labels[chosen],
-        "probability_of_true": float(probabilities[true]),
+        "probability_of_true": float(probabilities[true]) if true >= 0 else None,
         "probability_of_predicted": float(probabilities[chosen]),
     }
 

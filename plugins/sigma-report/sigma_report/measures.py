@@ -22,7 +22,7 @@ def confusion_matrix(truth: Array, predicted: Array, count: int) -> Array:
 
     ``truth`` and ``predicted`` are indices of classes, ``(n,)``.
     """
-    return np.bincount(truth * count + predicted, minlength=count**2).reshape(count, count)
+    return np.asarray(np.bincount(truth * count + predicted, minlength=count**2).reshape(count, count))
 
 
 @frozen(eq=False)
@@ -52,7 +52,7 @@ def class_scores(matrix: Array) -> ClassScores:
 def _ratio(part: Any, total: Any) -> Array:
     """Return the quotients; NaN where the divisor is 0."""
     part, total = np.broadcast_arrays(np.asarray(part, float), np.asarray(total, float))
-    return np.divide(part, total, out=np.full(total.shape, np.nan), where=total != 0)
+    return np.asarray(np.divide(part, total, out=np.full(total.shape, np.nan), where=total != 0))
 
 
 def _mean_of_defined(values: Array, weights: Array) -> float:
@@ -138,11 +138,11 @@ def brier_score(truth: Array, probabilities: Array) -> float:
 
 def log_losses(truth: Array, probabilities: Array) -> Array:
     """Return the negative logarithm of the probability of each row's true class; finite for 0 as well."""
-    return -_log(probabilities)[np.arange(len(truth)), truth]
+    return np.asarray(-_log(probabilities)[np.arange(len(truth)), truth])
 
 
 def _log(probabilities: Array) -> Array:
-    return np.log(np.maximum(probabilities, np.finfo(np.float32).tiny, dtype=float))
+    return np.asarray(np.log(np.maximum(probabilities, np.finfo(np.float32).tiny, dtype=float)))
 
 
 def scale_probabilities(probabilities: Array, temperature: float) -> Array:
@@ -185,14 +185,14 @@ def regression_scores(truth: Array, predicted: Array) -> dict[str, Array]:
 
 
 # -- importance --------------------------------------------------------------------------------------------------------
-def permutation_rises(values: Array, places: Any, score: Any, repeats: int, key: np.random.Generator) -> Array:
-    """Return how much a score rises as the values at ``places`` of the last axis move to other rows, ``(repeats,)``.
+def permutation_scores(values: Array, places: Any, score: Any, repeats: int, key: np.random.Generator) -> Array:
+    """Return a score as the values at ``places`` of the last axis move to other rows, ``(repeats,)``.
 
     ``score`` is a function of all values, whose rows are shuffled together at these places.
     """
-    rises = []
+    scores = []
     for _ in range(repeats):
         shuffled = values.copy()
         shuffled[..., places] = values[key.permutation(len(values))][..., places]
-        rises.append(score(shuffled))
-    return np.array(rises) - score(values)
+        scores.append(score(shuffled))
+    return np.array(scores)

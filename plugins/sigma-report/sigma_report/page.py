@@ -10,6 +10,7 @@ from sigma_report.charts import LINES, as_text, draw_bars, draw_histogram, draw_
 
 CLASSES = 30  # of a confusion matrix on the page
 SHOWN = 40  # bars
+COLUMNS = 8  # of numbers, whose residuals are drawn
 SAFE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 STYLE = """
 :root{color-scheme:light dark;--ground:#fff;--ink:#1a1c20;--faint:#666a73;--grid:#e2e2dc;--mark:47,84,200;
@@ -23,6 +24,7 @@ h1,p,td,th,summary{overflow-wrap:anywhere}.faint,caption{color:var(--faint)}
 .scroll{overflow-x:auto}table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.25rem 0}th,td{padding:.25rem .6rem;border-bottom:1px solid var(--grid);
 text-align:right;overflow-wrap:normal}th{font-weight:600}th[scope=row],td.text{text-align:left}
+ul{list-style:none;padding:0}
 svg{display:block;width:100%;max-width:32rem;height:auto;font-size:12px}svg text{fill:var(--ink)}
 .grid{stroke:var(--grid)}.guide{stroke:var(--faint);stroke-dasharray:4 4;fill:none}
 .error{stroke:var(--ink);stroke-width:2}
@@ -38,7 +40,7 @@ def render_page(title: str, report: Mapping[str, Any], curves: str = "") -> str:
     """Return the document of a report (see :func:`findings.describe`); ``curves`` is an SVG of what was measured."""
     parts = [_head(title, report)]
     parts += _classes(report["classes"], report["labels"]) if "classes" in report else []
-    parts += [_numbers(column) for column in report.get("numbers", ())]
+    parts += _numbers(report.get("numbers", ()))
     parts += [_inputs(report), _worst(report["worst"]), _curves(curves)]
     body = "\n".join(filter(None, parts))
     return (
@@ -110,8 +112,8 @@ def _confusion(confusion: Mapping[str, Any], labels: Sequence[str]) -> str:
             for j, (count, share) in enumerate(zip(row, confusion["shares"][i], strict=True))
             if i != j and count
         ]
-        rows = [(t, p, n, s) for n, s, t, p in sorted(pairs, key=lambda pair: -pair[0])[:CLASSES]]
-        return _section("Confusion", _table("Most confused", ["true class", "predicted", "rows", "share"], rows))
+        most = [(t, p, n, s) for n, s, t, p in sorted(pairs, key=lambda pair: -pair[0])[:CLASSES]]
+        return _section("Confusion", _table("Most confused", ["true class", "predicted", "rows", "share"], most))
     head = "".join(f'<th scope="col">{as_text(label)}</th>' for label in labels)
     rows = "".join(
         f'<tr><th scope="row">{as_text(label)}</th>{"".join(map(_cell, counts, shares))}</tr>'
@@ -140,7 +142,11 @@ def _ranking(title: str, classes: Mapping[str, Any], kind: str, area: str, diago
     x, y = (name.replace("_", " ") for name in every[0][kind])
     keys = "".join(f'<li class="key k{i}">{as_text(label)}</li>' for i, label in enumerate(lines))
     table = _table("Areas, one class against the rest", ["class", area.replace("_", " ")], areas.items())
-    return _section(title, _pair(f"<div>{draw_lines(title, lines, x, y, diagonal)}<ul>{keys}</ul></div>", table))
+    points = [[label, *point] for label, columns in lines.items() for point in zip(*columns, strict=True)]
+    shown = (
+        f"<details><summary>Table of points</summary>{_table('Points of the chart', ['class', x, y], points)}</details>"
+    )
+    return _section(title, _pair(f"<div>{draw_lines(title, lines, x, y, diagonal)}<ul>{keys}</ul></div>", table), shown)
 
 
 def _reliability(calibration: Mapping[str, Any]) -> str:
@@ -170,10 +176,19 @@ def _reliability(calibration: Mapping[str, Any]) -> str:
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
-def _numbers(column: Mapping[str, Any]) -> str:
+def _numbers(columns: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the scores of all columns, and the residuals of those with the greatest errors."""
+    if not columns:
+        return []
     names = ("mean_absolute_error", "root_mean_squared_error", "r_squared", "mean_error")
+    head = ["column", *(name.replace("_", " ") for name in names)]
+    scores = _table("Errors by column", head, [[row["label"], *(row[name] for name in names)] for row in columns])
+    worst = sorted(columns, key=lambda row: -(row["root_mean_squared_error"] or 0.0))[:COLUMNS]
+    return [_section("Numbers", scores), *map(_residuals, worst)]
+
+
+def _residuals(column: Mapping[str, Any]) -> str:
     label, residuals, points = column["label"], column["residuals"], column["points"]
-    scores = _table(f"Errors of {label}", ["", "value"], [[name.replace("_", " "), column[name]] for name in names])
     edges = residuals["edges"]
     bins = _table(
         "Residuals: predicted minus true",
@@ -187,7 +202,7 @@ def _numbers(column: Mapping[str, Any]) -> str:
     pairs = _table("Points of the chart", ["predicted", "residual"], zip(*points.values(), strict=True))
     shown = f"<details><summary>Table of residuals</summary>{bins}</details>"
     shown += f"<details><summary>Table of points</summary>{pairs}</details>"
-    return _section(str(label), scores, _pair(histogram, against), shown)
+    return _section(f"Residuals of {label}", _pair(histogram, against), shown)
 
 
 # -- inputs ------------------------------------------------------------------------------------------------------------

@@ -98,5 +98,5 @@ def test_the_importance_of_a_column_of_a_linear_model_is_twice_its_variance_time
     def score(values: np.ndarray) -> float:
         return float(((values @ weights - truth) ** 2).mean())
 
-    rises = [measures.permutation_rises(x, [i], score, 4, np.random.default_rng(1)).mean() for i in range(3)]
+    rises = [measures.permutation_scores(x, [i], score, 4, np.random.default_rng(1)).mean() for i in range(3)]
     assert rises == pytest.approx([2 * 1.5**2, 2 * 0.5**2 * 4, 0.0], rel=0.03, abs=1e-9)

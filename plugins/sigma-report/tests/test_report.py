@@ -130,6 +130,8 @@ def test_predictions_that_are_not_finite_are_counted_and_are_the_worst(estimator
     rows[1, 0] = 1e38  # overflows
     report = describe(estimator, (rows, targets))
     assert report["worst"][0]["row"] == 1
+    assert None not in report["gradients"]["inputs"]["columns"].values()
+    render_page("prices", report)
     json.dumps(report, allow_nan=False)
 
 
