@@ -16,6 +16,7 @@ from sigma_kernel.contracts import AddressEntry as AddressEntry
 from sigma_kernel.contracts import Architecture as Architecture
 from sigma_kernel.contracts import Array as Array
 from sigma_kernel.contracts import Arrays as Arrays
+from sigma_kernel.contracts import Augmentation as Augmentation
 from sigma_kernel.contracts import Backend as Backend
 from sigma_kernel.contracts import Batches as Batches
 from sigma_kernel.contracts import Branch as Branch

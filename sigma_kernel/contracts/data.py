@@ -1,4 +1,4 @@
-"""Contracts of data: sources, readers, extractors, encoders, preprocessors, datasets, iterators, inspectors."""
+"""Contracts of data: sources, readers, extractors, encoders, preprocessors, augmentations, datasets, and others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from attrs import frozen
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, component_name
 from sigma_kernel.graph.node import Node, Spec
+from sigma_kernel.graph.random import RowDraws
 from sigma_kernel.settings import Settled
 
 Label = str | int | float  # of a class; a boolean is an integer
@@ -119,6 +120,24 @@ class Preprocessor(Settled):
         Values come in float64 where the backend has that.
         """
         return None
+
+
+class Augmentation(Settled):
+    """Vary the rows that training reads, anew in each epoch; evaluation and prediction read them as they are.
+
+    One that ``mixes_rows`` computes a row from other rows as well; each other row is computed alone.
+    """
+
+    mixes_rows: ClassVar[bool] = False
+
+    @abstractmethod
+    def augment(self, sections: Mapping[str, np.ndarray], draw: RowDraws) -> Mapping[str, np.ndarray]:
+        """Return all sections of a block, varied, each of the same shape and dtype; rows are axis 0.
+
+        Sections come before preprocessors, and cannot be written. All random numbers are of ``draw``, which has
+        numbers of their own for each row and epoch, so that the result is a function of both arguments alone.
+        Sections that do not fit raise SigmaDataError.
+        """
 
 
 class Dataset(Settled):

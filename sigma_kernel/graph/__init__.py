@@ -9,7 +9,8 @@ This is the public interface for backends, and for plugins that add ops. Layers,
 - Its meaning: :func:`interpret` runs a graph in any array namespace, :func:`meaning_of` computes one node.
 - Transformations: :func:`gradient`, :func:`rewrite`, :func:`map_nodes`.
 - Memory: :class:`Arena` places values in one block, by their lifetimes.
-- Random numbers: :class:`Key` in graphs, :class:`Draw` and :func:`permutation` on the host, :mod:`.philox` for bits.
+- Random numbers: :class:`Key` in graphs, :class:`Draw`, :class:`RowDraws` and :func:`permutation` on the host,
+  :mod:`.philox` for bits.
 """
 
 from sigma_kernel.lazy import lazy_exports
@@ -25,7 +26,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs originating"
         " symbol topological_order trace",
         "ops": "Op op select_ops takes_indices",
-        "random": "ORDER Draw Key Streams permutation",
+        "random": "ORDER Draw Key RowDraws Streams permutation",
         "rewriting": "map_nodes replace_nodes rewrite with_inputs",
         "shapes": "ELEMENTWISE",
     },

@@ -38,6 +38,7 @@ from sigma_kernel.graph.ops import takes_indices as takes_indices
 from sigma_kernel.graph.random import Draw as Draw
 from sigma_kernel.graph.random import Key as Key
 from sigma_kernel.graph.random import ORDER as ORDER
+from sigma_kernel.graph.random import RowDraws as RowDraws
 from sigma_kernel.graph.random import Streams as Streams
 from sigma_kernel.graph.random import permutation as permutation
 from sigma_kernel.graph.rewriting import map_nodes as map_nodes

@@ -18,10 +18,11 @@ from attrs import define, evolve, field
 from sigma_kernel.graph import ops
 from sigma_kernel.graph.namespace import WORD
 from sigma_kernel.graph.node import Node, constant
-from sigma_kernel.graph.philox import fill, host_blocks, scratch_bytes, words
+from sigma_kernel.graph.philox import BLOCKS, fill, host_blocks, scratch_bytes, words
 from sigma_kernel.graph.reprs import brief
 
 INITIAL, ORDER = WORD, WORD - 1  # scan numbers reserved for initial values and data orders
+AUGMENTED, DRAWS = 1 << 31, 1 << 16  # the first reserved for augmentations, and draws of each
 AHEAD = 1 << 12  # rows whose order is drawn at once: of several epochs if the data set is smaller
 
 
@@ -140,6 +141,52 @@ class Draw:
         while (outside := np.abs(values) > bound).any():
             values[outside] = self.normal((int(outside.sum()),))
         return values * deviation + mean
+
+
+@define(eq=False, repr=False)
+class RowDraws:
+    """Draw numbers for each of some numbered rows on the host, in float64.
+
+    They are a function of the seed, the stream, the epoch, the number of the row, and of how many draws came before,
+    whatever the other rows are. ``rows`` are the numbers of the rows, and axis 0 of all results.
+    """
+
+    seed: int
+    stream: int
+    epoch: int
+    rows: np.ndarray
+    _draws: Iterator[int] = field(factory=count, init=False)
+
+    def bits(self, shape: Sequence[int] = ()) -> np.ndarray:
+        """Return 32 random bits per element of each row, uint32, of shape (rows, *shape)."""
+        width, scan = prod(shape), AUGMENTED + self.stream * DRAWS + next(self._draws)
+        blocks = (width + 3) // 4
+        bits, some = np.empty((len(self.rows), width), np.uint32), max(1, BLOCKS // max(1, blocks))
+        rows, block = np.asarray(self.rows, np.uint64) & np.uint64(WORD), np.arange(blocks, dtype=np.uint64)
+        scratch = np.empty(64 * blocks * min(some, len(rows)), np.uint8)
+        for first in range(0, len(rows), some):
+            part = rows[first : first + some]
+            counter = (np.tile(block, len(part)), part.repeat(blocks), self.epoch & WORD, scan)
+            drawn = host_blocks(counter, words(self.seed), scratch[: 64 * blocks * len(part)])
+            bits[first : first + some] = drawn.reshape(len(part), 4 * blocks)[:, :width]
+        return bits.reshape(len(rows), *shape)
+
+    def uniform(self, shape: Sequence[int] = (), low: float = 0.0, high: float = 1.0) -> np.ndarray:
+        """Return uniform numbers in ``[low, high)``; rounding may produce ``high``."""
+        first, second = np.moveaxis(self.bits((*shape, 2)), -1, 0)
+        return np.asarray(((first >> 5) * 2.0**-27 + (second >> 6) * 2.0**-53) * (high - low) + low)
+
+    def integers(self, low: int, high: int, shape: Sequence[int] = ()) -> np.ndarray:
+        """Return whole numbers of ``low`` to ``high`` inclusive, int64."""
+        return np.asarray(low + np.minimum(self.uniform(shape) * (high - low + 1), high - low).astype(np.int64))
+
+    def normal(self, shape: Sequence[int] = (), mean: float = 0.0, deviation: float = 1.0) -> np.ndarray:
+        """Return normal numbers, at most 6.8 deviations from the mean."""
+        size = prod(shape)
+        first, second = np.moveaxis((self.bits(((size + 1) // 2, 2)) + 0.5) * 2.0**-32, -1, 0)
+        radius, angle = np.sqrt(-2.0 * np.log(first)), 2.0 * pi * second
+        both = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)[:, :size]
+        return np.asarray(both.reshape(len(self.rows), *shape) * deviation + mean)
 
 
 def permutation(seed: int, stream: int, epoch: int, rows: int) -> np.ndarray:

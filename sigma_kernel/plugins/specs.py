@@ -30,11 +30,12 @@ VERBS = "sigma_kernel.verbs"  # entry points of commands, by name: ``greet = "ac
 KINDS = {  # with the contracts of which a component fulfils one; without one, it is a callable
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
     "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
-    "extractor": "Extractor", "encoder": "Encoder", "preprocessor": "Preprocessor", "dataset": "Dataset",
-    "iterator": "Iterator", "inspector": "Inspector", "hook": "Hook", "criterion": "Criterion", "metric": "Metric",
-    "operator": "Operator", "merger": "Merger", "monitor": "Monitor", "panel": "Panel", "chart": "Chart",
-    "exporter": "Exporter", "recipe": "Recipe", "verb": "", "configuration": "ConfigurationFormat", "op": "",
-    "lowering": "", "generator": "TextGenerator", "store": "Store", "command": "Command", "trainer": "Trainer",
+    "extractor": "Extractor", "encoder": "Encoder", "preprocessor": "Preprocessor", "augmentation": "Augmentation",
+    "dataset": "Dataset", "iterator": "Iterator", "inspector": "Inspector", "hook": "Hook",
+    "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger", "monitor": "Monitor",
+    "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "verb": "",
+    "configuration": "ConfigurationFormat", "op": "", "lowering": "", "generator": "TextGenerator",
+    "store": "Store", "command": "Command", "trainer": "Trainer",
 }  # fmt: skip
 
 hookspec = HookspecMarker("sigma_kernel")

@@ -1,4 +1,4 @@
-"""Data for Sigma: sources, readers, extractors, encoders, preprocessors, iterators, splits and data sets."""
+"""Data for Sigma: sources, readers, extractors, encoders, preprocessors, augmentations, iterators, and data sets."""
 
 from sigma_data.plugin import sigma_components
 from sigma_kernel import lazy_exports

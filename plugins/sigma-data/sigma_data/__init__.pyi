@@ -1,6 +1,16 @@
 # Generated: python -m sigma_testing.generate
 # ruff: noqa
 from sigma_data.arrays import Arrays as Arrays
+from sigma_data.augmentations.colour import Colour as Colour
+from sigma_data.augmentations.crop import RandomCrop as RandomCrop
+from sigma_data.augmentations.cut_out import CutOut as CutOut
+from sigma_data.augmentations.flip import Flip as Flip
+from sigma_data.augmentations.mask_tokens import MaskTokens as MaskTokens
+from sigma_data.augmentations.mix_up import MixUp as MixUp
+from sigma_data.augmentations.noise import Jitter as Jitter
+from sigma_data.augmentations.rotate import Rotate as Rotate
+from sigma_data.augmentations.scale import Zoom as Zoom
+from sigma_data.augmentations.time_shift import TimeShift as TimeShift
 from sigma_data.datasets.adding import Adding as Adding
 from sigma_data.datasets.csv import Csv as Csv
 from sigma_data.datasets.digits import Digits as Digits

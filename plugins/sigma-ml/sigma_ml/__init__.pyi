@@ -6,6 +6,7 @@ from sigma_kernel import AddressEntry as AddressEntry
 from sigma_kernel import Architecture as Architecture
 from sigma_kernel import Array as Array
 from sigma_kernel import Arrays as Arrays
+from sigma_kernel import Augmentation as Augmentation
 from sigma_kernel import Backend as Backend
 from sigma_kernel import Batches as Batches
 from sigma_kernel import Branch as Branch

@@ -9,6 +9,7 @@ import sys
 from sigma_kernel.lazy import lazy_exports
 
 MODULES = {
+    "augmentations": "AugmentationSuite",
     "backend": "BackendSuite LoweringSuite",
     "cases": "Sample samples",
     "charts": "ChartSuite",

@@ -1,5 +1,6 @@
 # Generated: python -m sigma_testing.generate
 # ruff: noqa
+from sigma_testing.augmentations import AugmentationSuite as AugmentationSuite
 from sigma_testing.backend import BackendSuite as BackendSuite
 from sigma_testing.backend import LoweringSuite as LoweringSuite
 from sigma_testing.cases import Sample as Sample

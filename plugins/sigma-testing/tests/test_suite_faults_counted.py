@@ -9,6 +9,7 @@ from . import (
     test_backend_suite as backends,
     test_lowering_suite as lowerings,
     test_suite_faults as small,
+    test_suite_faults_of_augmentations as augmentations,
     test_suite_faults_of_data as data,
     test_suite_faults_of_encoders as encoders,
     test_suite_faults_of_hooks as hooks,
@@ -30,6 +31,7 @@ TABLES: dict[str, Mapping[Any, Any]] = {
     "commands": launching.COMMANDS, "operators": operators.OPERATORS, "monitors": operators.MONITORS,
     "plugins": plugins.BROKEN, "encoders": encoders.ENCODERS,
     "inspectors": inspectors.INSPECTORS,
+    "augmentations": augmentations.AUGMENTATIONS,
 }  # fmt: skip
 
 

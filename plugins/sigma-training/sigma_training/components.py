@@ -101,6 +101,7 @@ class Settings:
         last_batch: Whether to ``keep`` or ``drop`` the rows at the end of an epoch that do not fill a batch.
         iterator: The order of the rows.
         preprocessors: Preprocessors of the data, a list or by name.
+        augmentations: Augmentations of the rows of training, applied before preprocessors, a list or by name.
         initialisers: Rules ``(match, initialiser)`` by name; the most specific match wins.
         hooks: Hooks by name.
         metrics: Metrics, a list or by name.
@@ -123,6 +124,7 @@ class Settings:
     last_batch: str = "keep"
     iterator: Iterator = field(factory=Shuffled)
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
+    augmentations: Mapping[str, contracts.Augmentation] = field(factory=dict)
     initialisers: Mapping[str, tuple[str, contracts.Initialiser]] = field(factory=dict)
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
@@ -148,11 +150,12 @@ SETTINGS = [f.name for f in fields(Settings) if f.metadata != OWNED]
 
 def resolve_settings(given: Settings) -> Settings:
     """Resolve names and tables to objects, except for the network, the backend, the operator and the hooks."""
-    resolve, where, steps = given.resolve, f"{given.name}.", given.preprocessors
+    resolve, where = given.resolve, f"{given.name}."
     values = {a.name: getattr(given, a.name) for a in fields(Settings)}
     values["data"] = data(resolve, where + "data", given.data)
-    values["metrics"] = resolve_components(resolve, where + "metrics", Metric, given.metrics)
-    values["preprocessors"] = resolve_components(resolve, where + "preprocessors", Preprocessor, steps)
+    kinds = {"metrics": Metric, "preprocessors": Preprocessor, "augmentations": contracts.Augmentation}
+    for name, kind in kinds.items():
+        values[name] = resolve_components(resolve, where + name, kind, values[name])
     values["initialisers"] = initialisers(resolve, where + "initialisers", given.initialisers)
     values["iterator"] = resolve(Iterator, given.iterator, where + "iterator")
     check_one_or_several(where + "optimisers", given)

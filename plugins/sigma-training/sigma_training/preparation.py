@@ -41,6 +41,7 @@ from sigma_step.rules import assign_optimisers, check_matches, live_values
 from sigma_step.steps import Programs
 from sigma_training import components as choices
 from sigma_training.components import Learned, Settings
+from sigma_training.data.augmenting import Augmenter
 from sigma_training.data.dataset import Host, keep_blocks, read, specs
 from sigma_training.data.feed import Feed, check_rows_kept, placing
 from sigma_training.data.identity import describe_rows
@@ -158,6 +159,10 @@ class Stages:
             raise Missing  # so that later ones are not blamed
         block = read(training, 0)  # read after fitting, so that only one block is held
         done = evolve(done, samples={name: (values.shape[1:], values.dtype.name) for name, values in block.items()})
+        first = {name: values[:1] for name, values in block.items()}
+        for name, varying in self.resolved_settings.augmentations.items() if len(training) else ():
+            with self.mistakes.locate("data", "augmentations", name):
+                Augmenter(0, {name: varying}).apply(first, 0, np.arange(1))
         for name in done.preprocessors:
             with self.mistakes.locate(*path, name):
                 block = done.apply(name, block)
@@ -181,7 +186,9 @@ class Stages:
             size = min(size, len(training))
         if last not in ("keep", "drop"):
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
-        return Feed(training, size, settings.seed, dict, np.asarray, self.resolved_settings.iterator, last == "keep")
+        seed, chosen = settings.seed, self.resolved_settings
+        augmenter = Augmenter(seed, chosen.augmentations) if chosen.augmentations else None
+        return Feed(training, size, seed, dict, np.asarray, chosen.iterator, last == "keep", augmenter=augmenter)
 
     @stage("epochs")
     def epochs(self) -> float | None:

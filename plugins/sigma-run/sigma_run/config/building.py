@@ -94,6 +94,7 @@ def _data(data: Data) -> dict[str, Any]:
         "batch_size": data.batch_size,
         "last_batch": data.last_batch,
         "preprocessors": {name: choice.make() for name, choice in data.preprocessors.items()},
+        "augmentations": {name: choice.make() for name, choice in data.augmentations.items()},
         "iterator": data.iterator and data.iterator.make(),
     }
 

@@ -119,6 +119,7 @@ class Description:
                 "last_batch": trainer.last_batch,
                 "iterator": self._iterator(f"{where}iterator", base.iterator),
                 "preprocessors": self._tables_by_name(f"{where}preprocessors", chosen.preprocessors),
+                "augmentations": self._tables_by_name(f"{where}augmentations", chosen.augmentations),
             },
             "network": {"architecture": self._try(f"{where}network", self._architecture, setup.model.network)},
             "initialisers": {

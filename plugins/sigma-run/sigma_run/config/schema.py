@@ -12,6 +12,7 @@ from attrs import Attribute, define, field, frozen
 from sigma_kernel import settings
 from sigma_kernel.clock import EVENTS, TimeScale, TimeStep
 from sigma_kernel.contracts import (
+    Augmentation,
     Backend,
     Dataset,
     Hook,
@@ -103,6 +104,7 @@ class Data:
     last_batch: Literal["keep", "drop"] = "keep"
     iterator: Choice[Iterator] | None = None
     preprocessors: Mapping[str, Choice[Preprocessor]] = tables()
+    augmentations: Mapping[str, Choice[Augmentation]] = tables()
 
 
 @frozen(kw_only=True)

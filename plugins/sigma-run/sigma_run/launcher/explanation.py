@@ -31,6 +31,7 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
         "parameters": _parameters(session.initial, session),
         "optimisers": _optimisers(session.setup.model),
         "ordered": session.setup.model.ordered,
+        "augmentations": {name: type(step).__name__ for name, step in session.setup.settings.augmentations.items()},
         "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in explain_order(session.setup.order.hooks, session.setup.order.names)],
         "memory": _memory(trainer, session),

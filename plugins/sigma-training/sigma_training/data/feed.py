@@ -2,7 +2,7 @@
 
 A burst runs on one block, resident on the device.  Minibatches are cut from the block's rows in an order that depends
 on the seed, the epoch and the block alone; the rows left at the end of a block are a smaller batch, or are dropped.
-The next block is read while a burst runs.
+The next block is read while a burst runs, and varied by augmentations, if there are any.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sigma_kernel.contracts import Backend, Batches, Dataset, Iterator
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, introduce_errors
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.network.tracing import Shapes
+from sigma_training.data.augmenting import Augmenter
 from sigma_training.data.dataset import Host, number_errors, read
 from sigma_training.data.iterators import Shuffled
 
@@ -79,8 +80,8 @@ def check_rows_kept(trainer: str, shapes: Shapes, iterator: Iterator) -> None:
 class Feed:
     """Cut minibatches from a dataset: ``prepare`` preprocesses and checks a block, ``place`` puts it on the device.
 
-    ``draw`` returns the order that :func:`sigma_kernel.graph.permutation` does; other iterators than the default have
-    their own.
+    ``augmenter`` varies a block before that, anew in each epoch.  ``draw`` returns the order that
+    :func:`sigma_kernel.graph.permutation` does; other iterators than the default have their own.
 
     A feed holds no position: its user keeps a :class:`Cursor`, starting with :meth:`start`.
     """
@@ -93,9 +94,10 @@ class Feed:
     iterator: Iterator = field(factory=Shuffled)
     keep_last: bool = True
     draw: Callable[[int, int, int, int], np.ndarray] = permutation
+    augmenter: Augmenter | None = None
     _before: list[int] = field(init=False)  # iterations of an epoch before each block; last, all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
-    _blocks: Prefetch[tuple[int, int], Mapping[str, Any]] = field(init=False)  # likewise; the epoch is 0 for fixed rows
+    _blocks: Prefetch[tuple[int, int], Mapping[str, Any]] = field(init=False)  # likewise; epoch 0 if they stay
     _reader: ThreadPoolExecutor = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -159,9 +161,11 @@ class Feed:
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
         # For fewer rows, a thread is not worth it.  Two orders: nobody waits if a short burst ends first.
-        coming = (after, self._next_block(after)) if self.dataset.rows(after.block) >= MANY else ()
+        then = self._next_block(after)
+        coming = (after, then) if self.dataset.rows(after.block) >= MANY else ()
         order = self._orders.get((at.epoch, at.block), *((cursor.epoch, cursor.block) for cursor in coming))
-        resident = self._blocks.get(self._place(at), *({self._place(after)} - {self._place(at)}))
+        ahead = dict.fromkeys(map(self._place, (after, then) if self.augmenter else (after,)))
+        resident = self._blocks.get(self._place(at), *(place for place in ahead if place != self._place(at)))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 
     def advance(self, at: Cursor, batches: Batches, done: int) -> Cursor:
@@ -191,12 +195,15 @@ class Feed:
         return read_only(np.ascontiguousarray(order, np.int32))
 
     def _place(self, at: Cursor) -> tuple[int, int]:
-        return at.epoch if self.dataset.drawn_anew else 0, at.block
+        return at.epoch if self.dataset.drawn_anew or self.augmenter else 0, at.block
 
     def _load(self, at: tuple[int, int]) -> Mapping[str, Any]:
-        _, block = at
+        epoch, block = at
         with number_errors(self.dataset, block):
-            prepared = self.prepare(read(self.dataset, block))
+            rows = read(self.dataset, block)
+            if self.augmenter:
+                rows = self.augmenter.apply(rows, epoch, self.dataset.numbers(block))
+            prepared = self.prepare(rows)
         return {name: self.place(values) for name, values in prepared.items()}
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ from sigma_training.hooks.order import meet
 from sigma_training.hooks.outlook import renew
 from sigma_training.session.session import Session
 
-FEEDING = ("batch_size", "last_batch", "iterator", "preprocessors")  # keys of [data] that are no settings of a data set
+FEEDING = ("batch_size", "last_batch", "iterator", "preprocessors", "augmentations")  # no settings of a data set
 CHANGED = (
     "Restore them; or use these on purpose: --data PATH, or in Python load(RUN), then trainer.data = ... or "
     "evaluate(data)."

@@ -1,0 +1,1 @@
+"""Augmentations: vary the rows of training, anew in each epoch."""
