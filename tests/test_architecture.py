@@ -33,7 +33,8 @@ ENGINE = {
     "sigma-text",
     "sigma-training",
 }  # distributions that may import all of the kernel
-PLUGINS = [room for room in ROOMS if room.name not in ENGINE - {"sigma-curation", "sigma-text", "sigma-training"}]
+WITHOUT_COMPONENTS = {"sigma-http", *ENGINE} - {"sigma-curation", "sigma-text", "sigma-training"}
+PLUGINS = [room for room in ROOMS if room.name not in WITHOUT_COMPONENTS]
 GUIDE, DESIGN = ROOT / "docs" / "plugins.md", ROOT / "docs" / "design.md"
 ORDER = DESIGN.read_text().partition("in import order")[2].partition("\n## ")[0]
 TABLE = re.findall(r"^\| (`.*?) \|", ORDER, re.MULTILINE)
@@ -240,7 +241,7 @@ PUBLIC, LISTED = (
     re.findall(r"^\| `(sigma_(?:kernel|run|store)[.\w]*)` \|", page, re.MULTILINE) for page in PAGES_OF_MODULES
 )
 FOR_COMMANDS = {"sigma_run.config", "sigma_run.launcher"}
-READERS = [path for room in PLUGINS if room.name not in ENGINE for path in sorted(room.rglob("*.py"))]
+READERS = [path for room in ROOMS if room.name not in ENGINE for path in sorted(room.rglob("*.py"))]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *(room / "README.md" for room in ROOMS)]
 
 

@@ -34,7 +34,7 @@ MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"
 CHECK = "python -m pip install tox && tox -p 2"
 
-WITHOUT_COMPONENTS = {"sigma-ml", "sigma-step", "sigma-testing"}
+WITHOUT_COMPONENTS = {"sigma-http", "sigma-ml", "sigma-step", "sigma-testing"}
 PLUGINS = [room for room in ROOMS if room.name not in WITHOUT_COMPONENTS]
 by_name = pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 of_plugins = pytest.mark.parametrize("room", PLUGINS, ids=lambda room: room.name)

@@ -17,10 +17,10 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
+from sigma_http.guard import READING, WRITING, Guard
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_monitor_web.files import PageFile
-from sigma_monitor_web.guard import READING, WRITING, Guard
 from sigma_monitor_web.keys import READ, STEER, Keys
 from sigma_monitor_web.layout import PageLayout
 from sigma_monitor_web.talk import Talk, WebLines
@@ -106,7 +106,7 @@ class Application:
     async def _enter(self, request: Request) -> Response:
         """Exchange a key for a cookie."""
         peer = request.client.host if request.client else ""
-        if not self.keys.may_try(peer):
+        if not self.keys.attempts.may_try(peer):
             return JSONResponse({"error": "too many wrong keys. Wait some seconds."}, 429, {"Retry-After": "10"})
         try:
             key = (await request.json())["token"]
@@ -116,7 +116,7 @@ class Application:
             return JSONResponse({"error": "the body must be an object with a token."}, 400)
         entered = self.keys.enter(key)
         if entered is None:
-            self.keys.count_failure(peer)
+            self.keys.attempts.count_failure(peer)
             return DENIED
         answer = JSONResponse(self._introduction(entered[1]), headers=PRIVATE)
         answer.set_cookie(self.cookie, entered[0], httponly=True, samesite="strict", path="/")

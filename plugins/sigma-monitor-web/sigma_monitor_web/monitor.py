@@ -14,6 +14,8 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_http.serving import is_loopback, listening
+from sigma_http.tokens import SHORTEST, check_token, generate_key, read_token
 from sigma_kernel import settings
 from sigma_kernel.contracts import Monitor, View
 from sigma_kernel.errors import SigmaConfigError
@@ -22,24 +24,16 @@ from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.files import page
-from sigma_monitor_web.keys import Keys, generate_key
+from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import NAME, PageLayout, panels
-from sigma_monitor_web.serving import WebServer, is_loopback, listening
+from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.talk import Talk, WebLines
 
-SHORTEST = 16  # characters of a token
 PATIENCE = 10.0  # seconds to wait for a page to open or to reconnect
 
 
 def _token(monitor: Any, attribute: Any, token: str) -> None:
-    if not isinstance(token, str):
-        raise SigmaConfigError(f"WebMonitor.token: must be a string (got {type(token).__name__}).")
-    if (
-        token
-        and not token.startswith("$")
-        and (len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token)
-    ):
-        raise SigmaConfigError(f"WebMonitor.token: must have at least {SHORTEST} letters, digits and signs.")
+    check_token("WebMonitor.token", token)
 
 
 @define(eq=False)
@@ -117,15 +111,7 @@ class WebMonitor(Monitor):
 
         Raises SigmaConfigError if the environment variable is missing or too short.
         """
-        if not self.token.startswith("$"):
-            return self.token or generate_key()
-        key = os.environ.get(self.token[1:], "")
-        if len(key) < SHORTEST:
-            raise SigmaConfigError(
-                f"WebMonitor.token: the environment variable {self.token[1:]} must have at least {SHORTEST} characters "
-                f"(it has {len(key)}). Set it before the run."
-            )
-        return key
+        return read_token("WebMonitor.token", self.token) or generate_key()
 
 
 def open_browser(link: str) -> bool:

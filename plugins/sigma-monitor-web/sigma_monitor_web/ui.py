@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from sigma_http.serving import listening
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.monitor import WebMonitor, open_browser
-from sigma_monitor_web.serving import WebServer, listening
+from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.shelf import Shelf
 from sigma_run.launcher import say
 

@@ -15,6 +15,8 @@ from attrs import define, field
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from sigma_http.attempts import TRIES, Attempts
+from sigma_http.guard import MOST_BODY, POLICY, name_of
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.budget import WorkBudget
@@ -23,8 +25,7 @@ from sigma_monitor_web import application as application_module
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.files import file
-from sigma_monitor_web.guard import MOST_BODY, POLICY, name_of
-from sigma_monitor_web.keys import TRIES, Keys
+from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import PageLayout
 from sigma_monitor_web.monitor import WebMonitor
 from sigma_testing import FakeView
@@ -198,7 +199,7 @@ def test_a_body_beyond_the_limit_is_refused(application: Application, client: Te
 
 def test_wrong_keys_are_limited_and_right_ones_too_meanwhile() -> None:
     now = [0.0]
-    keys = Keys(clock=lambda: now[0])
+    keys = Keys(attempts=Attempts(lambda: now[0]))
     application = Application(Run(), keys, {}, PageLayout())
     client = TestClient(application.guard_application(), base_url=BASE)
     wrong = [client.post("/session", json={"token": "wrong"}, headers=OWN).status_code for _ in range(TRIES + 5)]
@@ -209,7 +210,7 @@ def test_wrong_keys_are_limited_and_right_ones_too_meanwhile() -> None:
 
 
 def test_wrong_keys_of_one_peer_do_not_keep_another_out() -> None:
-    application = Application(Run(), Keys(clock=lambda: 0.0), {}, PageLayout())
+    application = Application(Run(), Keys(attempts=Attempts(lambda: 0.0)), {}, PageLayout())
     near, far = (
         TestClient(application.guard_application(), base_url=BASE, client=(host, 1))
         for host in ("127.0.0.1", "192.0.2.7")
@@ -220,11 +221,11 @@ def test_wrong_keys_of_one_peer_do_not_keep_another_out() -> None:
 
 
 def test_peers_that_tried_wrong_keys_are_counted_up_to_a_number() -> None:
-    keys = Keys(clock=lambda: 0.0)
+    keys = Keys(attempts=Attempts(lambda: 0.0))
     for peer in range(1001):
         for _ in range(10):
-            keys.count_failure(str(peer))
-    assert [keys.may_try(str(peer)) for peer in (0, 1, 1000)] == [True, False, False]
+            keys.attempts.count_failure(str(peer))
+    assert [keys.attempts.may_try(str(peer)) for peer in (0, 1, 1000)] == [True, False, False]
 
 
 def test_a_client_that_leaves_in_the_middle_of_a_request_raises_nothing(application: Application) -> None:

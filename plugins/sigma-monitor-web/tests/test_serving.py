@@ -20,13 +20,14 @@ from starlette.websockets import WebSocketDisconnect, WebSocketState
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from sigma_http import serving as http_serving
+from sigma_http.serving import close_idle, listening
 from sigma_kernel import Environment, every
 from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_monitor_control.budget import PROCESS
 from sigma_monitor_control.server import Server
 from sigma_monitor_web import serving, talk
 from sigma_monitor_web.monitor import IdleTimeout, WebMonitor, open_browser
-from sigma_monitor_web.serving import listening
 from sigma_testing import Descent, Do, FakeView, MonitorSuite, Slow, Sweep, small_environment
 
 PATIENCE = 60.0
@@ -191,7 +192,7 @@ def iterations(sigma: Environment) -> int:
 
 def test_clients_that_are_frozen_silent_or_many_do_not_hold_up_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(talk, "STALLED", 1.0)
-    monkeypatch.setattr(serving, "IDLE", 20)
+    monkeypatch.setattr(http_serving, "IDLE", 20)
     with dashboard() as (sigma, page), ExitStack() as stack:
         cookie, port = page.enter(), page.parts.port
         frozen = stack.enter_context(page.open(cookie, max_queue=1))  # reads nothing from here on
@@ -230,9 +231,9 @@ def test_the_oldest_of_many_idle_connections_are_closed() -> None:
     seen = dict[Any, None]()
     connections = [_Idle() for _ in range(50)]
     for count in range(1, 51):
-        serving.close_idle(seen, {*connections[:count]}, 40)
+        close_idle(seen, {*connections[:count]}, 40)
     assert [one.closed for one in connections] == [True] * 10 + [False] * 40
-    serving.close_idle(seen, {*connections[10:]}, 40)
+    close_idle(seen, {*connections[10:]}, 40)
     assert [*seen] == connections[10:]
 
 
