@@ -111,6 +111,23 @@ def test_predictions_of_the_digits_equal_the_trainers_bit_for_bit(digits, sigma)
     assert np.array_equal(np.load("found.npy"), expected)
 
 
+def test_rows_of_a_batch_of_one_have_the_bits_of_each_row_alone(digits):
+    model, rows = load(digits), images(5)
+    alone = np.concatenate([model.predict(rows[i : i + 1]) for i in range(5)])
+    assert np.array_equal(model.predict(rows, batch_size=1), alone)
+    assert np.array_equal(model.predict(rows[::-1], batch_size=1), alone[::-1])
+    assert model.predict(rows[:0], batch_size=1).shape == (0, 10)
+
+
+def test_the_samples_of_a_file_and_of_arrays_are_those_that_predictions_read(digits, tmp_path):
+    model = load(digits)
+    np.save(tmp_path / "some.npy", images(3))
+    assert np.array_equal(model.read(tmp_path / "some.npy"), images(3))
+    arrays = model.arrays(images(3).tolist())
+    assert [*arrays] == ["inputs"]
+    assert np.array_equal(model.predict(arrays), model.predict(images(3)))
+
+
 def test_classes_come_with_their_probabilities_as_json(digits, sigma):
     np.save("x.npy", images(3))
     np.save("one.npy", images(4)[3])

@@ -22,7 +22,7 @@ def test_a_wheel_holds_its_package_and_no_tests(wheels):
         assert {str(path.relative_to(folder)) for path in generated} <= files
         assert {file.split("/")[0].partition("-")[0] for file in files} == {package}
         assert not any("tests/" in file for file in files)
-        assert name in ("sigma-kernel", "sigma-step", "sigma-testing") or any(
+        assert name in ("sigma-http", "sigma-kernel", "sigma-step", "sigma-testing") or any(
             file.endswith("entry_points.txt") for file in files
         )
 
@@ -37,7 +37,7 @@ def test_a_clean_environment_with_all_wheels_trains(light, place):
     here = place()
     here.install(*light)
     installed = {plugin["name"] for plugin in json.loads(here.run("sigma", "plugins", "--json"))["plugins"]}
-    assert installed == light - {"sigma-kernel", "sigma-ml", "sigma-step", "sigma-testing"}
+    assert installed == light - {"sigma-http", "sigma-kernel", "sigma-ml", "sigma-step", "sigma-testing"}
     here.run("sigma", "plugins", "doctor")
     assert json.loads(here.run("sigma", "run", "xor", "--json"))["status"] in ("finished", "stopped")
     assert str(here.folder) in here.run("python", "-c", "import sigma_kernel; print(sigma_kernel.__file__)")

@@ -8,7 +8,7 @@ the files shipped with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -45,6 +45,23 @@ class Refusal:
 
 
 @frozen
+class BodyRules:
+    """What a server asks of requests that have a body.
+
+    Args:
+        types: The media types that it reads, each with its name in an error.
+        most: Bytes of a body.
+        page_only: Whether only the server's own page may send one; else any program may, but no page of another site.
+        remedy: What to do about a wrong name of the server.
+    """
+
+    types: Mapping[str, str] = field(factory=lambda: {"application/json": "JSON"})
+    most: int = MOST_BODY
+    page_only: bool = True
+    remedy: str = "Open the link that the terminal printed."
+
+
+@frozen
 class Guard:
     """Check every request, and add the policy to every response.
 
@@ -52,16 +69,22 @@ class Guard:
         app: The application behind the checks.
         posts: The allowed methods by path; by default GET and HEAD.
         host: The configured host name of the server, besides those of the loopback interface.
+        rules: What is asked of a request that has a body.
+        headers: Headers of every response.
+        names: Other names by which clients know the server.
     """
 
     app: ASGIApp
     posts: Mapping[str, frozenset[str]]
     host: str = ""
+    rules: BodyRules = field(factory=BodyRules)
+    headers: Mapping[str, str] = field(factory=lambda: HEADERS)
+    names: Sequence[str] = ()
     _hosts: frozenset[str] = field(init=False)
 
     @_hosts.default
     def _(self) -> frozenset[str]:
-        return frozenset((*LOOPBACK, *([self.host.lower()] if self.host else [])))
+        return frozenset((*LOOPBACK, *(name.lower() for name in (self.host, *self.names) if name)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -72,10 +95,10 @@ class Guard:
         if scope["type"] == "websocket":
             await self._websocket(scope, receive, send, refusal)
         elif refusal is not None:
-            await JSONResponse({"error": refusal.why}, refusal.status)(scope, receive, _add_headers(send))
+            await JSONResponse({"error": refusal.why}, refusal.status)(scope, receive, _add_headers(send, self.headers))
         else:
             with suppress(ClientDisconnect):  # the client disconnected during its request
-                await self.app(scope, _limit_body(receive), _add_headers(send))
+                await self.app(scope, _limit_body(receive, self.rules.most), _add_headers(send, self.headers))
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send, refusal: Refusal | None) -> None:
         if refusal is None:
@@ -90,13 +113,13 @@ class Guard:
         headers, websocket = Headers(scope=scope), scope["type"] == "websocket"
         hosts = headers.getlist("host")
         if len(hosts) != 1 or name_of(hosts[0]) not in self._hosts:
-            return Refusal(421, "this server is not known by that name. Open the link that the terminal printed.")
+            return Refusal(421, f"this server is not known by that name. {self.rules.remedy}")
         method = "GET" if websocket else scope["method"]
         allowed = self.posts.get(scope["path"], READING)
         if method not in allowed:
             return Refusal(405, f"{method} is not allowed here. Use {' or '.join(sorted(allowed))}.")
         if websocket or method in WRITING:
-            return _foreign(headers, hosts[0], websocket)
+            return _foreign(headers, hosts[0], websocket, self.rules) or _unfit(headers, websocket, self.rules)
         return None
 
 
@@ -106,21 +129,29 @@ def name_of(host: str) -> str:
     return match["name"] if match else ""
 
 
-def _foreign(headers: Headers, host: str, websocket: bool) -> Refusal | None:
-    """Return the reason for refusing a request that can change state; its Origin must be the page's."""
+def _foreign(headers: Headers, host: str, websocket: bool, rules: BodyRules) -> Refusal | None:
+    """Return the reason for refusing a request that can change state, or that another site's page has sent."""
     origins = headers.getlist("origin")
-    if len(origins) != 1 or origins[0].lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
+    own = [x.lower() for x in origins] in ([f"http://{host.lower()}"], [f"https://{host.lower()}"])
+    if not own and (origins or rules.page_only):
         return Refusal(403, "this request comes from another site.")
-    if not websocket and headers.get(OWN_HEADER) != "1":
+    if not websocket and rules.page_only and headers.get(OWN_HEADER) != "1":
         return Refusal(403, "this request was not sent by the dashboard.")
-    if not websocket and headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        return Refusal(415, "the body must be JSON.")
-    if not headers.get("content-length", "0").isdecimal() or int(headers.get("content-length", "0")) > MOST_BODY:
-        return Refusal(413, f"the body is larger than {MOST_BODY:,} bytes.")
     return None
 
 
-def _limit_body(receive: Receive) -> Receive:
+def _unfit(headers: Headers, websocket: bool, rules: BodyRules) -> Refusal | None:
+    """Return the reason for refusing a body by its headers."""
+    if not websocket and headers.get("content-type", "").partition(";")[0].strip().lower() not in rules.types:
+        names = " or ".join(rules.types.values())
+        return Refusal(415, f"the body must be {names}.")
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdecimal()) or int(length[:20]) > rules.most:
+        return Refusal(413, f"the body is larger than {rules.most:,} bytes.")
+    return None
+
+
+def _limit_body(receive: Receive, most: int) -> Receive:
     """Return a function that receives a body up to the limit, and then reports a disconnect."""
     taken = 0
 
@@ -128,12 +159,12 @@ def _limit_body(receive: Receive) -> Receive:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
-        return {"type": "http.disconnect"} if taken > MOST_BODY else message
+        return {"type": "http.disconnect"} if taken > most else message
 
     return receive_limited
 
 
-def _add_headers(send: Send, more: Mapping[str, str] = HEADERS) -> Send:
+def _add_headers(send: Send, more: Mapping[str, str]) -> Send:
     """Return a function that sends responses with the policy."""
 
     async def send_with_headers(message: Message) -> None:

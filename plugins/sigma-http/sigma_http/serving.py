@@ -34,9 +34,11 @@ def listening(host: str, port: int) -> socket.socket:
     error: OSError | None = None
     for tried in [port] if port else [*range(FIRST, FIRST + MANY), 0]:
         try:
-            return socket.create_server((host.strip("[]"), tried), family=_family(host), backlog=128)
+            plain = socket.create_server((host.strip("[]"), tried), family=_family(host), backlog=128)
         except OSError as found:
             error = found
+        else:  # asyncio sends answers at once, TCP_NODELAY, only by sockets that name their protocol
+            return socket.socket(plain.family, plain.type, socket.IPPROTO_TCP, fileno=plain.detach())
     raise SigmaStateError(f"{host}:{port}: cannot listen: {error}. Choose another host or port.") from error
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+
 import pytest
 from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
@@ -69,3 +72,20 @@ def test_a_port_in_use_is_refused_by_its_number():
         port = first.getsockname()[1]
         with pytest.raises(SigmaStateError, match=rf"127\.0\.0\.1:{port}: cannot listen"):
             listening("127.0.0.1", port)
+
+
+def test_answers_are_sent_at_once_and_not_held_back_for_more_to_come():
+    async def is_at_once() -> int:
+        with listening("127.0.0.1", 0) as listener:
+            server = await asyncio.start_server(lambda reader, writer: accepted.put_nowait(writer), sock=listener)
+            accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
+            async with server:
+                _, client = await asyncio.open_connection(*listener.getsockname())
+                writer = await accepted.get()
+                at_once = writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+                for end in (client, writer):
+                    end.close()
+                    await end.wait_closed()
+        return at_once
+
+    assert asyncio.run(is_at_once())

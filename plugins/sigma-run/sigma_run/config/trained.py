@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
+from inspect import signature
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -102,15 +103,36 @@ class Trained:
         curves = self.run.curves(warnings.warn)
         return History.from_curves(curves.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
 
-    def predict(self, samples: Any) -> Any:
+    def predict(self, samples: Any, batch_size: int | None = None) -> Any:
         """Predict for samples, an array or one per input section; they are preprocessed as in training.
 
         The result has the same bits as ``trainer.predict`` on the same backend. If the network ends in
         ``softmax_cross_entropy`` or ``binary_cross_entropy``, predictions are probabilities, else the values of the
         output layer. There is one row per sample; several outputs are a dictionary of arrays by output layer.
+
+        Rows are computed ``batch_size`` at a time, by default as many as in training. With 1, the bits of a row do not
+        depend on the others.
         """
         evaluator, steps, arrays = self._ready(samples)
+        evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
         return evaluator.predict(steps, arrays)
+
+    def arrays(self, samples: Any) -> dict[str, np.ndarray]:
+        """Return samples as the arrays that predictions read, by section, before any preprocessor; frames by column."""
+        return arrays_of(samples, [*self.shapes], self.checkpoint.values.get("learned", {}), self.trainer.resolve)
+
+    def read(self, path: Path, white: float | None = None) -> np.ndarray:
+        """Return the samples of a file: by the ``samples`` of the data set, else by the reader for its extension.
+
+        ``white`` is the value of a white pixel in the training data. Raises SigmaDataError if the file does not fit.
+        """
+        shape = next(iter(self.shapes.values()))
+        if (own := getattr(self.trainer.data, "samples", None)) is not None:
+            learned = {"learned": self.checkpoint.values.get("learned", {})}
+            return np.asarray(own(path, shape, white, **(learned if "learned" in signature(own).parameters else {})))
+        resolve = self.trainer.resolve
+        reader = resolve("reader", {"type": "default:samples", "shape": shape, "white": white})
+        return np.asarray(reader.read(resolve("source", {"type": "default:file", "path": path}))["values"])
 
     def classify(self, samples: Any) -> Any:
         """Return the most probable class of each sample, as ``trainer.classify`` does."""
@@ -215,8 +237,7 @@ class Trained:
 
     def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
         """Return the evaluator and the steps for samples, and these as arrays."""
-        learned = self.checkpoint.values.get("learned", {})
-        arrays = arrays_of(samples, [*self.shapes], learned, self.trainer.resolve)
+        arrays = self.arrays(samples)
         evaluator = self._evaluator(arrays)
         live = self._live(evaluator.programs.model)
         return evaluator, Steps(evaluator.programs, self._arrays, live, Moment()), arrays

@@ -2,7 +2,9 @@
 
 A plugin that adds a command uses :func:`open_document` to read a recipe or a configuration file, :func:`say` for
 messages on stderr, :data:`json_option` with :func:`document` for results, and :func:`list_runs` for the runs in
-folders, :func:`describe_run` for one of them, or :func:`list_members` for those of studies.
+folders, :func:`describe_run` for one of them, or :func:`list_members` for those of studies. A command that
+predicts has the options :data:`CHECKPOINT` and :data:`WEIGHTS`, says with :func:`standing` which checkpoint it uses,
+and writes :class:`Predictions`.
 """
 
 from sigma_kernel.lazy import lazy_exports
@@ -10,9 +12,10 @@ from sigma_kernel.lazy import lazy_exports
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
-        "configured": "open_document recipe_or_file",
+        "configured": "CHECKPOINT WEIGHTS open_document recipe_or_file standing",
         "group": "main",
         "output": "colours document json_option say",
+        "predictions": "Predictions",
         "runs": "describe_run list_members list_runs",
     },
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +94,7 @@ def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> l
             f"{model.trainer.name}: the network reads several sections: {', '.join(model.shapes)}. Files hold one: "
             "use sigma_ml.load(RUN).predict({section: array}) in Python."
         )
-    shape = next(iter(model.shapes.values()))
-    return [_read(model, path, shape, white) for path in inputs]
+    return [model.read(path, white) for path in inputs]
 
 
 def _places(model: Trained, path: Path, count: int) -> list[tuple[str, int]]:
@@ -115,16 +113,6 @@ def _error_in_file(model: Trained, samples: Mapping[Path, np.ndarray], error: Si
         except SigmaDataError as its_own:
             return SigmaConfigError(f"{path}: {str(its_own).removeprefix('data: ').removeprefix('predict: ')}")
     return SigmaConfigError(str(error))
-
-
-def _read(model: Trained, path: Path, shape: tuple[int, ...], white: float | None) -> np.ndarray:
-    """Read the samples of a file with the data set's own ``samples``, else with the reader for its extension."""
-    if (own := getattr(model.trainer.data, "samples", None)) is not None:
-        learned = {"learned": model.checkpoint.values.get("learned", {})}
-        return np.asarray(own(path, shape, white, **(learned if "learned" in signature(own).parameters else {})))
-    resolve = model.trainer.resolve
-    reader = resolve("reader", {"type": "default:samples", "shape": shape, "white": white})
-    return np.asarray(reader.read(resolve("source", {"type": "default:file", "path": path}))["values"])
 
 
 def _warn(text: Any) -> None:

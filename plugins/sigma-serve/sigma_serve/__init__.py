@@ -1,0 +1,1 @@
+"""Serve the predictions of a trained network by HTTP."""
