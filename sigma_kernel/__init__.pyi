@@ -30,12 +30,12 @@ from sigma_kernel.contracts import CommandPlan as CommandPlan
 from sigma_kernel.contracts import CommandTarget as CommandTarget
 from sigma_kernel.contracts import CommandedRun as CommandedRun
 from sigma_kernel.contracts import Compute as Compute
+from sigma_kernel.contracts import ConfigurationDraft as ConfigurationDraft
 from sigma_kernel.contracts import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts import Context as Context
 from sigma_kernel.contracts import CostLayer as CostLayer
 from sigma_kernel.contracts import Criterion as Criterion
 from sigma_kernel.contracts import Dataset as Dataset
-from sigma_kernel.contracts import Draft as Draft
 from sigma_kernel.contracts import Draws as Draws
 from sigma_kernel.contracts import Encoder as Encoder
 from sigma_kernel.contracts import Excerpt as Excerpt

@@ -21,7 +21,7 @@ SUITES = {
     "initialiser": "InitialiserSuite RandomInitialiserSuite", "modifier": "TransformSuite ModifierSuite",
     "source": "SourceSuite", "reader": "ReaderSuite", "extractor": "ExtractorSuite", "encoder": "EncoderSuite",
     "preprocessor": "PreprocessorSuite", "augmentation": "AugmentationSuite", "dataset": "DatasetSuite",
-    "iterator": "IteratorSuite", "hook": "HookSuite",
+    "iterator": "IteratorSuite", "inspector": "InspectorSuite", "hook": "HookSuite",
     "metric": "MetricSuite", "operator": "OperatorSuite", "merger": "MergerSuite", "monitor": "MonitorSuite",
     "exporter": "ExporterSuite", "recipe": "RecipeSuite", "verb": "VerbSuite", "op": "OpSuite",
     "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",

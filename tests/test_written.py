@@ -36,6 +36,7 @@ X, Y = DRAWN.normal(size=(60, 4)).astype("float32"), DRAWN.integers(0, 3, 60)
 
 # settings for those components that cannot be made without any
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
+    ("extractor", "encoded"): {"columns": [{"name": "size", "encoder": "number", "state": {"fill": 0.0}}]},
     ("source", "file"): {"path": "x.csv"}, ("source", "url"): {"url": "https://example.org/x", "sha256": "0" * 64},
     ("source", "compressed"): {"source": {"type": "file", "path": "x.gz"}},
     ("source", "multi"): {"sources": [{"type": "file", "path": "x.csv"}]}, ("reader", "bytes"): {"size": 4},

@@ -20,8 +20,8 @@ from sigma_kernel.contracts.compute import Records as Records
 from sigma_kernel.contracts.compute import Share as Share
 from sigma_kernel.contracts.compute import Step as Step
 from sigma_kernel.contracts.data import Augmentation as Augmentation
+from sigma_kernel.contracts.data import ConfigurationDraft as ConfigurationDraft
 from sigma_kernel.contracts.data import Dataset as Dataset
-from sigma_kernel.contracts.data import Draft as Draft
 from sigma_kernel.contracts.data import Encoder as Encoder
 from sigma_kernel.contracts.data import Extractor as Extractor
 from sigma_kernel.contracts.data import Inspection as Inspection

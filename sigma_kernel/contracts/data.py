@@ -267,7 +267,7 @@ class Inspection:
 
 
 @frozen
-class Draft:
+class ConfigurationDraft:
     """The text of a configuration that trains as it is, the name of its run, and what is unsure, in sentences."""
 
     name: str
@@ -287,7 +287,7 @@ class Inspector(Settled):
         """Return what data hold; raises SigmaDataError for data that cannot be read."""
 
     @abstractmethod
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration in which the data are at the place ``written``.
 
         ``wishes`` are what the user wants, such as the ``target``. Raises SigmaDataError for data that cannot be read,

@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+import attrs
 import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_data.frames import check_names, columns_of
 from sigma_data.labels import list_first
-from sigma_kernel import Encoder, Extractor, SigmaConfigError, SigmaDataError
+from sigma_kernel import Encoder, Extractor, SigmaConfigError, SigmaDataError, catalogue
 from sigma_kernel.errors import expect, introduce_errors
-from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.settings import SHAPE, optional
+
+OWN = "python"  # in place of the name of a component, for a class of one's own code
 
 Place = Callable[[int], str]  # where a row is, for errors
 
@@ -64,7 +64,7 @@ class EncodedColumn:
 
     def to_plain(self) -> dict[str, Any]:
         """Return name, encoder and state as plain values."""
-        return {"name": self.name, "encoder": Dumper(catalogue()).table(self.encoder), "state": {**self.state}}
+        return {"name": self.name, "encoder": describe_encoder(self.encoder), "state": {**self.state}}
 
 
 @frozen(eq=False)
@@ -132,19 +132,37 @@ def read_encoded(learned: Mapping[str, Any], section: str, where: str) -> Encode
     """Return the columns of a section that a run saved; raise SigmaDataError if they are damaged."""
     try:
         table = learned["frames"][section]
-        columns = Resolver(catalogue())("extractor", table)
-        if isinstance(columns, EncodedColumns):
-            return columns
-    except (KeyError, TypeError, SigmaConfigError) as error:
-        raise _damaged(where, learned) from error
-    raise _damaged(where, learned)
+        columns = [
+            EncodedColumn(column["name"], make_encoder(column["encoder"]), column["state"])
+            for column in table["columns"]
+        ]
+        return EncodedColumns(tuple(columns), table.get("shape"), section)
+    except (AttributeError, KeyError, TypeError, SigmaConfigError) as error:
+        raise SigmaDataError(
+            f"{where}: the columns of the training are damaged in the checkpoint: it holds "
+            f"{learned.get('frames')!r:.60}. Use another checkpoint, or train again."
+        ) from error
 
 
-def _damaged(where: str, learned: Mapping[str, Any]) -> SigmaDataError:
-    return SigmaDataError(
-        f"{where}: the columns of the training are damaged in the checkpoint: it holds {learned.get('frames')!r:.60}. "
-        "Use another checkpoint, or train again."
-    )
+def make_encoder(given: str | Mapping[str, Any]) -> Encoder:
+    """Return the encoder of a name, or of a table as :func:`describe_encoder` returns it."""
+    table = {"type": given} if isinstance(given, str) else given
+    settings = {name: value for name, value in table.items() if name not in ("type", OWN)}
+    kind, name = (OWN, table[OWN]) if OWN in table else ("encoder", table["type"])
+    encoder: Any = catalogue().load(kind, name)
+    return encoder(**settings)  # type: ignore[no-any-return]
+
+
+def describe_encoder(encoder: Encoder) -> dict[str, Any]:
+    """Return an encoder as a table: its name, or the path of its own class, and settings that are not defaults."""
+    cls = type(encoder)
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    record = next((record for record in catalogue().components("encoder") if record.path == path), None)
+    name = {OWN: path} if record is None else {"type": record.full_name}
+    settings = {f.alias: getattr(encoder, f.name) for f in attrs.fields(cls) if f.init}
+    changed = {f.alias for f in attrs.fields(cls) if f.init and settings[f.alias] != f.default}
+    plain = {name: [*value] if isinstance(value, tuple) else value for name, value in settings.items()}
+    return {**name, **{alias: plain[alias] for alias in plain if alias in changed}}
 
 
 def as_table(records: Any) -> Any:

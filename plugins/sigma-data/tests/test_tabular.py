@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ import pyarrow.parquet
 import pytest
 
 from sigma_data import Tabular
+from sigma_data.encoded import EncodedColumn, EncodedColumns
 from sigma_data.encoders.number import NumberEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
-from sigma_kernel import SigmaConfigError, SigmaDataError, SigmaError
+from sigma_kernel import Dataset, Extractor, SigmaConfigError, SigmaDataError, SigmaError
+from sigma_testing import DatasetSuite, ExtractorSuite
 
 N = 60
 SHARES = {"training": 0.5, "validation": 0.25, "test": 0.25}
@@ -54,6 +57,28 @@ WRITERS: dict[str, Callable[[Any, Path], Any]] = {
     "houses.feather": lambda table, path: pa.feather.write_feather(table, path),
     "houses.csv": lambda table, path: write_csv(path, make_columns()),
 }
+
+
+def write_small(folder: Path) -> Path:
+    return write_csv(folder / "small.csv", {name: values[:40] for name, values in make_columns().items()})
+
+
+class TestTabular(DatasetSuite):
+    def make(self) -> Dataset:
+        with TemporaryDirectory() as folder:
+            return Tabular(write_small(Path(folder)), target="price")["training"]
+
+
+class TestEncodedColumns(ExtractorSuite):
+    def make(self) -> Extractor:
+        state = {"fill": 0.0, "centre": 1.0, "width": 2.0}
+        return EncodedColumns((EncodedColumn("size", NumberEncoder(), state),))
+
+    def records(self) -> Mapping[str, np.ndarray]:
+        return {"size": np.array([1.0, 3.0, 5.0]), "other": np.array([1.0, 2.0, 3.0])}
+
+    def expected(self) -> Mapping[str, np.ndarray]:
+        return {"inputs": np.array([[0.0], [1.0], [2.0]])}
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -22,12 +22,12 @@ from sigma_kernel import CommandTarget as CommandTarget
 from sigma_kernel import CommandedRun as CommandedRun
 from sigma_kernel import Component as Component
 from sigma_kernel import Compute as Compute
+from sigma_kernel import ConfigurationDraft as ConfigurationDraft
 from sigma_kernel import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel import Context as Context
 from sigma_kernel import CostLayer as CostLayer
 from sigma_kernel import Criterion as Criterion
 from sigma_kernel import Dataset as Dataset
-from sigma_kernel import Draft as Draft
 from sigma_kernel import Draws as Draws
 from sigma_kernel import Encoder as Encoder
 from sigma_kernel import Environment as Environment

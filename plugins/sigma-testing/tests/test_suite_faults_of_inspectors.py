@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve, frozen
 
-from sigma_kernel import Draft, Inspection, Inspector, SigmaConfigError
+from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError
 from sigma_testing import InspectorSuite
 
 from .faults import check_caught
@@ -34,10 +34,10 @@ class Notes(Inspector):
         lines = place.read_text().splitlines()
         return Inspection("notes", [["line"], *([line] for line in lines)], ["it is short."], {"lines": lines})
 
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         if unknown := {*wishes} - {"target"}:
             raise SigmaConfigError(f"--{unknown.pop()}: does not fit notes.")
-        return Draft("notes", TEXT.format(written), ["the first column is the target."])
+        return ConfigurationDraft("notes", TEXT.format(written), ["the first column is the target."])
 
 
 class TakesAll(Notes):
@@ -66,17 +66,17 @@ class NoDocument(Notes):
 
 
 class NoConfiguration(Notes):
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         return evolve(super().draft(place, written, wishes), text="train it")
 
 
 class AnotherPlace(Notes):
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         return super().draft(place, str(place), wishes)
 
 
 class AnotherName(Notes):
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         return evolve(super().draft(place, written, wishes), name="songs")
 
 
@@ -87,7 +87,7 @@ class Cleans(Notes):
 
 
 class IgnoresWishes(Notes):
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         return super().draft(place, written, {})
 
 

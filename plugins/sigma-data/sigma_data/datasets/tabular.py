@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.datasets.splits import Divided, Loaded
-from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, read_encoded
+from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, make_encoder, read_encoded
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
@@ -22,8 +22,6 @@ from sigma_data.readers.csv import place as find_column
 from sigma_data.splitting import split
 from sigma_data.tables import open_table
 from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError, SigmaDataError
-from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.settings import in_
 
 WORDS = np.dtypes.StringDType()
@@ -179,13 +177,13 @@ class Tabular(Divided):
         for name in roles.inputs:
             encoder: Any = self.columns.get(name) or choose_encoder(profile_column(name, table[name]))
             if encoder is not None:
-                encoder = Resolver(catalogue())(Encoder, encoder, f"column {name!r}")
+                encoder = encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
                 by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
         if "inputs" not in by_section:
             raise SigmaDataError(f"{self.path}: no column can be an input. Name an encoder for one in `columns`.")
         rows = table.select([column.name for columns in by_section.values() for column in columns]).take(training)
-        known = goals[training].reshape(len(training), -1)
-        single = known[:, 0] if known.shape[1] == 1 else None  # what encoders learn from: one number or class a row
+        held = goals[training].reshape(len(training), -1)
+        single = held[:, 0] if held.shape[1] == 1 else None  # what encoders learn from: one number or class a row
         return {
             section: EncodedColumns(tuple(columns), section=section).fit(
                 rows, single, lambda row: place(int(training[row]))

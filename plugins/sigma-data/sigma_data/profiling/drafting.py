@@ -22,7 +22,7 @@ SHARES = "split = { training = 0.7, validation = 0.15, test = 0.15 }"
 
 
 @frozen
-class Task:
+class PredictionTask:
     """What is to be predicted: ``classes``, how many, 0 for numbers; the reason, and what is unsure about it."""
 
     target: str
@@ -41,7 +41,7 @@ class TableDraft:
     place: str
     name: str
     profile: Profile
-    task: Task
+    task: PredictionTask
     leaks: Mapping[str, str] = field(factory=dict)
     groups: Sequence[ColumnProfile] = ()
     settings: Mapping[str, str] = field(factory=dict)  # of the format, as TOML
@@ -89,7 +89,7 @@ class TableDraft:
         if missing := self.profile[task.target].missing:
             yield 'missing_targets = "drop"'.ljust(32) + f"# {missing:,} rows have none"
         yield SHARES
-        if task.classes and self._least >= FEWEST:
+        if task.classes and self._smallest_class >= FEWEST:
             yield 'split_by = "stratified"'
         yield f"batch_size = {choose_batch_size(self.rows)}"
         yield ""
@@ -140,7 +140,7 @@ class TableDraft:
         yield from ('type = "early_stop"', 'value = "validation.loss"', "patience = 20", "restore = true")
 
     @property
-    def _least(self) -> int:
+    def _smallest_class(self) -> int:
         """Return the rows of the smallest class; 0 if not all classes were counted."""
         counts = self.profile[self.task.target].counts
         return min((rows for _, rows in counts), default=0) if len(counts) == self.task.classes else 0
@@ -150,7 +150,7 @@ class TableDraft:
         return max(20, min(300, 2_000_000 // max(1, self.rows)))
 
 
-def choose_task(profile: Profile, target: str) -> Task:
+def choose_task(profile: Profile, target: str) -> PredictionTask:
     """Return what to predict; raise SigmaDataError for a column that is not there, or cannot be predicted."""
     names = [column.name for column in profile.columns]
     if target not in names:
@@ -159,16 +159,16 @@ def choose_task(profile: Profile, target: str) -> Task:
     column = profile[target]
     kind, distinct = column.kind, column.distinct
     if kind in ("category", "boolean"):
-        return Task(target, distinct, f"{distinct} classes: {shorten(column.content, 60)}")
+        return PredictionTask(target, distinct, f"{distinct} classes: {shorten(column.content, 60)}")
     if column.figures:
         low, high = column.figures["minimum"], column.figures["maximum"]
         if low in (0, 1) and high - low + 1 == distinct and 1 < distinct <= CLASSES:
-            return Task(
+            return PredictionTask(
                 target, distinct, f"{distinct} whole numbers, taken for classes",
                 f"column {target!r} holds {distinct} whole numbers, which are taken for classes. To predict a number, "
                 'write targets = "numbers", output(1) and squared_difference().',
             )  # fmt: skip
-        return Task(target, 0, f"numbers, {column.content}")
+        return PredictionTask(target, 0, f"numbers, {column.content}")
     remedy = "Choose another column as --target."
     raise SigmaDataError(f"{profile.name}: column {target!r} cannot be predicted: {column.inferred.reason}. {remedy}")
 

@@ -12,7 +12,7 @@ from sigma_data.profiling.encoders import choose_encoder
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.profile import Profile, profile_table
 from sigma_data.tables import open_table
-from sigma_kernel import Draft, Inspection, Inspector, SigmaConfigError
+from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError
 
 SUFFIXES = {
     ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".feather", ".arrow", ".ipc", ".jsonl", ".ndjson", ".json",
@@ -37,7 +37,7 @@ class TableInspector(Inspector):
         head = f"{place}: {profile.rows:,} rows, {len(profile.columns):,} columns"
         return Inspection(head, [*profile.table()], describe_oddities(profile), profile.to_json())
 
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> Draft:
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration that predicts the ``target`` from the other columns."""
         if unknown := {*wishes} - {"target"}:
             raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit a table. Give --target.")
@@ -55,7 +55,7 @@ class TableInspector(Inspector):
         leaks = find_leaks(table, task.target, bool(task.classes), inputs)
         name = place.name.partition(".")[0] or "table"
         draft = TableDraft(written, name, profile, task, leaks, find_groups(profile, task.target))
-        return Draft(name, draft.text, draft.notes)
+        return ConfigurationDraft(name, draft.text, draft.notes)
 
 
 def describe_oddities(profile: Profile) -> list[str]:

@@ -44,7 +44,7 @@ def infer_kind(name: str, column: Any) -> Inferred:
         return Inferred("other", f"holds {column.type}")
     distinct = pc.count_distinct(column, mode="only_valid").as_py()
     if distinct == 1 < present:
-        return Inferred("constant", f"{_first(column)!r} in all rows")
+        return Inferred("constant", f"{_read_first(column)!r} in all rows")
     if pa.types.is_boolean(column.type):
         return Inferred("boolean", f"{present:,} booleans")
     if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
@@ -80,7 +80,7 @@ def _infer_words(name: str, column: Any, present: int, distinct: int) -> Inferre
     lengths = pc.mean(pc.add(pc.count_substring_regex(words, r"\S\s+\S"), 1)).as_py() or 0.0
     if numeric >= MIXED * present:
         bad = pc.filter(words, pc.invert(pc.match_substring_regex(words, NUMBER)))
-        what = f", such as {_first(bad)!r}" if numeric < present else " in this format"
+        what = f", such as {_read_first(bad)!r}" if numeric < present else " in this format"
         return Inferred(
             "category" if distinct <= FEW else "other",
             f"{numeric:,} of {present:,} cells are numbers, {present - numeric:,} are words{what}",
@@ -101,7 +101,7 @@ def as_floats(column: Any) -> np.ndarray:
     return values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
 
 
-def _first(column: Any) -> Any:
+def _read_first(column: Any) -> Any:
     pc = import_module("pyarrow.compute")
     there = pc.drop_null(column)
     return there[0].as_py() if len(there) else ""

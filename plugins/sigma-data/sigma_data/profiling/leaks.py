@@ -26,16 +26,16 @@ def find_leaks(table: Any, target: str, classes: bool, inputs: tuple[str, ...]) 
     the class that all of its rows have.
     """
     table = table.slice(0, MOST)
-    known = np.asarray(table[target].is_valid())
-    if known.sum() < ENOUGH:
+    with_target = np.asarray(table[target].is_valid())
+    if with_target.sum() < ENOUGH:
         return {}
     goal = _codes(table[target]) if classes else _floats(table[target])
     reasons = {}
     for name in inputs:
         column = table[name]
         numeric = _is_numeric(column)
-        there = known & np.asarray(column.is_valid())
-        if there.sum() < max(ENOUGH, known.sum() / 2):
+        there = with_target & np.asarray(column.is_valid())
+        if there.sum() < max(ENOUGH, with_target.sum() / 2):
             continue
         values = (_floats(column) if numeric else _codes(column))[there]
         if reason := _compare(values, goal[there], numeric, classes):

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sigma_kernel.contracts import Draft
+from sigma_kernel.contracts import ConfigurationDraft
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.launcher.configured import recipe as offered
@@ -80,7 +80,7 @@ def _draft(place: Path, output: Path | None, wishes: dict[str, str]) -> tuple[st
     inside = place.resolve().is_relative_to(folder.resolve())
     written = place.resolve().relative_to(folder.resolve()) if inside else place.resolve()
     with usage_errors():
-        draft: Draft = choose_inspector(place).draft(place, written.as_posix(), wishes)
+        draft: ConfigurationDraft = choose_inspector(place).draft(place, written.as_posix(), wishes)
     return draft.name, draft.text, [*draft.notes]
 
 
