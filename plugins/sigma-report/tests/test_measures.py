@@ -44,9 +44,9 @@ def test_areas_are_undefined_if_one_side_is_absent():
 
 
 def test_the_expected_calibration_error_is_the_mean_gap_over_rows():
-    bins = measures.reliability(np.array([0.95, 0.95, 0.55, 0.6]), np.array([True, False, True, True]))
-    assert bins.counts.tolist() == [0, 0, 0, 0, 0, 2, 0, 0, 0, 2]  # a bin includes its upper edge
-    assert bins.error == pytest.approx((2 * 0.45 + 2 * 0.425) / 4)
+    bins = measures.reliability(np.array([0.95, 0.95, 0.95, 0.6]), np.array([True, False, True, True]))
+    assert bins.counts.tolist() == [0, 0, 0, 0, 0, 1, 0, 0, 0, 3]  # a bin includes its upper edge
+    assert bins.error == pytest.approx((3 * (0.95 - 2 / 3) + 0.4) / 4)
 
 
 def test_a_perfect_prediction_has_no_brier_score_and_a_finite_log_loss_if_it_is_wrong():
