@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_report import calibrate, describe, importance, render_page, saliency, scale_probabilities
+from sigma_report.answers import read_answers
+from sigma_report.findings import describe_worst
 from sigma_run import Trained
 from sigma_run.launcher import main
 
@@ -156,6 +159,14 @@ def test_predictions_that_are_not_finite_are_counted_and_are_the_worst(estimator
     assert None not in report["gradients"]["inputs"]["columns"].values()
     render_page("prices", report)
     json.dumps(report, allow_nan=False)
+
+
+def test_a_row_without_a_number_is_the_worst(estimator: Trained):
+    answers = read_answers(estimator)
+    predicted = answers.predicted.copy()
+    predicted[5] = np.nan
+    (row,) = describe_worst(estimator, evolve(answers, predicted=predicted), 1)
+    assert row["row"] == answers.rows[5]
 
 
 def test_a_file_is_reported_as_its_rows(prices: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
