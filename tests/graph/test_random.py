@@ -14,7 +14,7 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import Namespace, numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, symbol
 from sigma_kernel.graph.philox import BLOCKS, fill, host_blocks, philox, product, random_bits, scratch_bytes, words
-from sigma_kernel.graph.random import AHEAD, Draw, Key, Streams, _stable_order, permutation
+from sigma_kernel.graph.random import AHEAD, Draw, Key, RowDraws, Streams, _stable_order, permutation
 
 NUMPY = numpy_namespace()
 # The known-answer vectors of the Random123 distribution, file kat_vectors, for philox 4 x 32 with 10 rounds.
@@ -280,3 +280,29 @@ def test_changing_a_returned_order_does_not_affect_others():
 def test_every_row_is_first_about_equally_often():
     first = [int(permutation(5, 0, epoch, 4)[0]) for epoch in range(400)]
     assert ((np.bincount(first, minlength=4) - 100) ** 2 / 100).sum() < 24  # false alarms: 1 in 40,000
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 5)])
+def test_a_row_draws_the_blocks_of_its_number_epoch_stream_and_draw(shape):
+    rows, ns = np.array([7, 0, 2**31, 7]), numpy_namespace()
+    draws, width = RowDraws(2**40 + 9, 3, 11, rows), math.prod(shape)
+    for number in range(2):
+        bits = draws.bits(shape).reshape(4, width)
+        for row, place in zip(rows, bits, strict=True):
+            blocks = [philox(ns, (block, row, 11, 2**31 + 3 * 2**16 + number), words(2**40 + 9)) for block in range(3)]
+            assert place.tolist() == [int(word) for block in blocks for word in block][:width]
+
+
+def test_numbers_of_rows_follow_their_distributions():
+    draws = RowDraws(1, 0, 0, np.arange(5000))
+    uniform, normal = draws.uniform((20,), -1.0, 3.0), draws.normal((21,), 2.0, 0.5)
+    assert (uniform.shape, normal.shape) == ((5000, 20), (5000, 21))
+    assert -1.0 <= uniform.min() < -0.999 < 2.999 < uniform.max() < 3.0
+    assert abs(uniform.mean() - 1.0) < 0.02
+    assert abs(normal.mean() - 2.0) < 0.01
+    assert abs(normal.std() - 0.5) < 0.01
+    assert abs(((normal - 2.0) ** 3).mean()) < 0.01
+    assert abs(((normal - 2.0) ** 4).mean() / 0.5**4 - 3.0) < 0.15
+    counts = np.bincount(draws.integers(0, 4, (4,)).ravel(), minlength=5)
+    assert len(counts) == 5
+    assert (abs(counts - 4000) < 300).all()

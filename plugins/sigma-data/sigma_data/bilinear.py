@@ -19,15 +19,15 @@ def resample(pictures: np.ndarray, maps: np.ndarray, fill: float) -> np.ndarray:
     places = np.einsum("nij,pj->npi", maps, grid) + middle
     corners = np.floor(places).astype(np.int64)
     shares = places - corners
-    framed = np.full((rows, *pictures.shape[1:-2], height + 2, width + 2), fill, np.float64)
-    framed[..., 1:-1, 1:-1] = pictures
-    flat = framed.reshape(rows, -1, (height + 2) * (width + 2))
-    result = np.zeros((rows, flat.shape[1], height * width))
+    framed = np.full((rows, height + 2, width + 2, pictures[0].size // (height * width)), fill, np.float64)
+    framed[:, 1:-1, 1:-1] = pictures.reshape(rows, -1, height, width).transpose(0, 2, 3, 1)
+    flat, result = framed.reshape(-1, framed.shape[-1]), np.zeros((rows, height * width, framed.shape[-1]))
+    starts = np.arange(rows)[:, None] * (height + 2)
     for down, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         y, x = (
             np.clip(corners[..., axis] + step + 1, 0, size + 1)
             for axis, step, size in ((0, down, height), (1, right, width))
         )
         share = abs(1 - down - shares[..., 0]) * abs(1 - right - shares[..., 1])
-        result += np.take_along_axis(flat, (y * (width + 2) + x)[:, None], axis=-1) * share[:, None]
-    return as_type(result.reshape(pictures.shape), pictures.dtype)
+        result += flat.take((starts + y) * (width + 2) + x, axis=0) * share[..., None]
+    return as_type(result.transpose(0, 2, 1).reshape(pictures.shape), pictures.dtype)
