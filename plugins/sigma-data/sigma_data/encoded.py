@@ -155,7 +155,7 @@ def make_encoder(given: str | Mapping[str, Any]) -> Encoder:
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """Return an encoder as a table: its name, or the path of its own class, and settings that are not defaults."""
-    cls = type(encoder)
+    cls: Any = type(encoder)
     path = f"{cls.__module__}:{cls.__qualname__}"
     record = next((record for record in catalogue().components("encoder") if record.path == path), None)
     name = {OWN: path} if record is None else {"type": record.full_name}
