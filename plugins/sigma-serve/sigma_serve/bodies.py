@@ -16,6 +16,7 @@ from sigma_kernel.errors import SigmaDataError, SigmaError
 from sigma_run import Trained
 
 JSON, CSV = "application/json", "text/csv"
+OTHERS = 100  # columns beside those of the network, such as its target
 HINT = 'Send {"rows": [...]}, or the list alone'
 
 
@@ -110,8 +111,15 @@ def _read_objects(model: Trained, section: str, rows: list[Any]) -> NamedRows:
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
             raise BodyError(422, f"row {number} is {_describe(row)}, and row 0 an object. Send all rows alike.")
-    names = dict.fromkeys(name for row in rows for name in row)
-    return NamedRows({name: [row.get(name) for row in rows] for name in names})
+    names, columns = dict.fromkeys(name for row in rows for name in row), {*column_names(model, section)}
+    others = [name for name in names if name not in columns][:OTHERS]  # the first wrong one is refused
+    return NamedRows({name: [row.get(name) for row in rows] for name in names if name in columns or name in others})
+
+
+def column_names(model: Trained, section: str) -> list[str]:
+    """Return the columns of a section as the data have them, before any is encoded; none if they had no names."""
+    frames = model.checkpoint.values.get("learned", {}).get("frames", {})
+    return [*map(str, frames.get(section, {}).get("columns", model.columns.get(section, ())))]
 
 
 def _read_lists(rows: list[Any], shape: tuple[int, ...]) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sigma_run import Trained
-from sigma_serve.bodies import CSV, JSON
+from sigma_serve.bodies import CSV, JSON, column_names
 
 ERRORS = {
     400: "The body is not JSON.",
@@ -70,12 +70,6 @@ def _row(model: Trained, section: str) -> dict[str, Any]:
     values = {"type": ["number", "string", "boolean", "null"]}
     columns = dict.fromkeys(names, values)
     return {"oneOf": [{"type": "object", "properties": columns}, numbers]}
-
-
-def column_names(model: Trained, section: str) -> list[str]:
-    """Return the columns of a section as the data have them, before any is encoded; none if they had no names."""
-    frames = model.checkpoint.values.get("learned", {}).get("frames", {})
-    return [*map(str, frames.get(section, {}).get("columns", model.columns.get(section, ())))]
 
 
 def _describe_answer(kind: str) -> dict[str, Any]:

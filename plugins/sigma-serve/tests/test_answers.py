@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import time
 from io import StringIO
 from pathlib import Path
 
@@ -165,6 +166,16 @@ def test_more_rows_and_bytes_than_allowed_are_refused(client):
 def test_a_million_rows_are_refused_by_their_number(model, served):
     with served(model) as client:
         assert ask(client, "[" + "0," * 999_999 + "0]")[0] == 413
+
+
+def test_names_that_differ_in_every_row_take_neither_time_nor_memory(model, served):
+    rows = [{f"name {row} {i}": 1 for i in range(30)} for row in range(9_000)]
+    with served(model) as client:
+        began = time.monotonic()
+        status, answer = ask(client, rows)
+        assert time.monotonic() - began < 10
+    assert status == 422
+    assert len(answer["error"]) < 1000
 
 
 def test_other_mistakes_of_a_request_are_refused(client):

@@ -138,7 +138,7 @@ def _record(name: str) -> Component:
     if owners := [owner for n, owner, _about in commands() if n == short and normal(distribution) in ("", owner)]:
         return catalogue(*owners).resolve("verb", f"{owners[0]}:{short}" if len(owners) == 1 else name, "command")
     hint = suggest_name(name, [*COMMANDS, *rooms.names("command")])
-    if hint and name not in {c.name for c in catalogue().components("verb")}:
+    if hint and name not in {*rooms.names("verb"), *(c.name for c in catalogue().components("verb"))}:
         raise click.UsageError(f"There is no command {name!r}.{hint}")
     return catalogue().resolve("verb", name, "command")
 
