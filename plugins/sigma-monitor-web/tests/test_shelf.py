@@ -247,6 +247,19 @@ def test_a_directory_lists_its_runs_and_talks_about_each(finished: Path) -> None
     assert asked(talk, do="command", name="pause")["why"].endswith("Resume it first.")
 
 
+def test_a_study_is_a_directory_of_runs_and_none_itself(finished: Path, tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(finished, study / "0")
+    (study / "study.json").write_text('{"format": 1}')
+    (study / "journal.jsonl").write_text('{"format": 1}\n')
+    assert [run["name"] for run in asked(Opened(study).talk("0", BOTH), do="runs")] == ["0"]
+    shutil.copytree(finished, tmp_path / "alone")
+    shelf = Opened(tmp_path)
+    assert [run["name"] for run in asked(shelf.talk("alone", BOTH), do="runs")] == ["alone"]
+    with pytest.raises(SigmaConfigError, match="is not the name of a run folder"):
+        shelf.path("study")
+
+
 def test_a_directory_without_runs_can_be_looked_at(tmp_path: Path) -> None:
     talk = Opened(tmp_path / "nothing").talk("", BOTH)
     assert asked(talk, do="runs") == []

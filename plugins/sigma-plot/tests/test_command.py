@@ -216,3 +216,14 @@ def test_a_mistake_is_answered(
 def test_a_folder_that_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(tmp_path)]) == 2
     assert capsys.readouterr().err.endswith("no metrics there. Pass the folder of a run.\n")
+
+
+def test_the_members_of_a_study_are_plotted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for i in range(2):
+        (run(tmp_path, str(i), 1.0 + i) / "config.toml").write_text("")
+    members = [{"folder": str(i), "overrides": [f"run.seed={i}"]} for i in range(3)]  # the last has not begun
+    document = {"format": 1, "name": "a", "varies": ["run.seed"], "members": members}
+    (tmp_path / "study.json").write_text(json.dumps(document))
+    assert main(["plot", str(tmp_path), "--value", "training.loss", "--json"]) == 0
+    curves = json.loads(capsys.readouterr().out)["runs"]
+    assert {name: own["training.loss"]["values"][0] for name, own in curves.items()} == {"0": 0.5, "1": 1.0}

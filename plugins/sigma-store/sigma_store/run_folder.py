@@ -40,7 +40,7 @@ from sigma_store.folders import (
     is_locked,
     run_folders,
 )
-from sigma_store.journal import JournalFile
+from sigma_store.journal import JournalFile, Lines
 from sigma_store.metrics_file import MetricsFile
 from sigma_store.regular import IRREGULAR
 
@@ -280,6 +280,11 @@ def create(parent: Path, name: str, exact: bool = False) -> WrittenFolder:
         return home
     except OSError as error:
         raise SigmaConfigError(f"{parent}: cannot be created: {error.strerror}. Choose another run.folder.") from error
+
+
+def open_events(home: WrittenFolder, log: Log) -> RowWriter:
+    """Return the writer of what happened in a folder of several runs: the lines of its ``journal.jsonl``."""
+    return Lines(home.path / JOURNAL, log, folder=home)
 
 
 # -- one process at a time ---------------------------------------------------------------------------------------------

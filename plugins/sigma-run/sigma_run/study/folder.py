@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from sigma_kernel.contracts.storing import Log
+from sigma_kernel.contracts.storing import Log, RowWriter
 from sigma_kernel.encoding import json_document
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_run.config.document import Document, read
@@ -20,8 +20,7 @@ from sigma_run.config.stored import SUMMARY
 from sigma_run.config.stores import BASE, CONFIGURATION
 from sigma_run.study.plan import Member, Study, from_plain, read_results, to_plain
 from sigma_store import files, run_folder
-from sigma_store.folders import JOURNAL, WrittenFolder, is_locked
-from sigma_store.journal import Lines
+from sigma_store.folders import WrittenFolder, is_locked
 
 STUDY = "study.json"  # the members and their results
 
@@ -32,7 +31,7 @@ class StudyFolder:
 
     home: WrittenFolder
     study: Study
-    journal: Lines
+    journal: RowWriter
     _claim: ExitStack = field(factory=ExitStack)
 
     @property
@@ -83,7 +82,7 @@ def create_study(parent: Path, study: Study, text: str, log: Log) -> StudyFolder
     claim = run_folder.lock(home)
     files.put_text(home.path / BASE, text, home)
     files.put_text(home.path / STUDY, json_document(to_plain(study)), home)
-    folder = StudyFolder(home, study, Lines(home.path / JOURNAL, log, folder=home), claim)
+    folder = StudyFolder(home, study, run_folder.open_events(home, log), claim)
     folder.note("created", varies=list(study.varies), members=len(study.members))
     return folder
 
@@ -93,7 +92,7 @@ def reopen_study(path: Path, log: Log) -> StudyFolder:
     home = WrittenFolder(path.absolute())
     claim = run_folder.lock(home)
     try:
-        folder = StudyFolder(home, read_study(home.path), Lines(home.path / JOURNAL, log, folder=home), claim)
+        folder = StudyFolder(home, read_study(home.path), run_folder.open_events(home, log), claim)
     except BaseException:
         claim.close()
         raise
