@@ -192,6 +192,11 @@ def test_the_paths_of_data_are_found_by_members_that_begin_later(sigma, monkeypa
     assert sigma("resume", the_study(), "--quiet")[0] == 0
     texts = [(run / "config.toml").read_text() for run in list_members([the_study()])]
     assert [re.findall('path = "(.*)"', text) for text in texts] == [["../../../houses.csv"]] * 2
+    _, out, _ = sigma("predict", the_study() / "0", "houses.csv", "--json")
+    assert len(json.loads(out)["predictions"]) == 30
+    whole = Path("houses.csv").read_text().splitlines()
+    Path("few.csv").write_text("\n".join(whole[:3]))  # fewer rows than folds would leave
+    assert sigma("evaluate", the_study() / "1", "few.csv", "--json")[0] == 0
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------
@@ -293,6 +298,14 @@ def test_a_study_is_one_row_among_runs_and_its_members_are_rows_of_their_own(sig
     assert (study["epochs"], study["seconds"]) == (6, pytest.approx(sum(member.seconds for member in members)))
     assert [Path(row["folder"]).name for row in list_runs([the_study()])] == ["0", "1", "2"]
     assert the_study().name in sigma("runs")[1]
+
+
+def test_a_study_whose_member_is_locked_is_running(sigma):
+    sigma("run", *FOLDS)
+    with lock(WrittenFolder((the_study() / "1").absolute())):
+        assert [member.status for member in read_study(the_study()).members] == ["finished", "running", "finished"]
+        assert list_runs([Path("runs")])[0]["status"] == "running"
+    assert list_runs([Path("runs")])[0]["status"] == "finished"
 
 
 def test_the_summary_is_a_table_of_members_with_mean_and_deviation():
