@@ -61,11 +61,11 @@ class Environment(SteeringMethods, settings.Settled):
         default="float32", kw_only=True, converter=settings.precision, validator=settings.in_(settings.PRECISIONS)
     )
     folder: Path | None = field(default=None, kw_only=True, converter=settings.folder)
-    folder_name: str | None = field(default=None, kw_only=True, validator=settings.optional(settings.NAME))
     monitors: Any = field(factory=dict, kw_only=True, on_setattr=_resolve_monitors)  # a list, or objects by name
     control: bool = field(default=True, kw_only=True, validator=settings.in_((True, False)))  # by other shells
     configuration: str = field(default="", kw_only=True)  # the resolved configuration, kept in the run folder
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
+    folder_name: str | None = field(default=None, kw_only=True, validator=settings.optional(settings.NAME))
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
