@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 
 from sigma_data import CsvReader, File
+from sigma_data.tables import open_table
 
 TIMES = 5
 
@@ -55,6 +57,21 @@ def compare_times(ways: Mapping[str, Callable[[], Any]]) -> None:
         print(f"{name:40} {wall:6.2f} s {wall / first[0]:5.2f} x   processor {work:6.2f} s {work / first[1]:5.2f} x")
 
 
+def compare_parquet(table: Path, path: Path) -> None:
+    """Print the times of a Parquet file, with a copy of its numbers to one array."""
+
+    def copy(rows: Any) -> np.ndarray:
+        return np.column_stack([column.to_numpy() for column in rows.columns if column.type == "double"])
+
+    pd.read_csv(table).to_parquet(path)
+    compare_times(
+        {
+            "pyarrow.parquet.read_table, and a copy": lambda: copy(pq.read_table(path)),
+            "open_table of Parquet, and a copy": lambda: copy(open_table(path).read()),
+        }
+    )
+
+
 def main(rows: int = 500_000, columns: int = 30) -> None:
     """Write a table, read it in every way, and print the times."""
     with TemporaryDirectory() as folder:
@@ -66,11 +83,13 @@ def main(rows: int = 500_000, columns: int = 30) -> None:
             {
                 "pandas.read_csv(engine='pyarrow')": lambda: pd.read_csv(path, engine="pyarrow"),
                 "CsvReader": lambda: CsvReader(text=("colour",)).read(File(path)),
+                "open_table": lambda: open_table(path).read(),
                 "CsvReader, one value in a hundred missing": lambda: CsvReader(text=("colour",), missing="nan").read(
                     File(gaps)
                 ),
             }
         )
+        compare_parquet(path, Path(folder) / "table.parquet")
 
 
 if __name__ == "__main__":

@@ -455,6 +455,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None
     ("damaged.orc", b"ORC" + bytes(100), "damaged.orc: cannot be read"),
     ("damaged.arrow", b"ARROW1\0\0" + bytes(100), "damaged.arrow: cannot be read"),
     ("damaged.db", b"SQLite format 3\0" + bytes(100), "damaged.db: .*Correct the query, or check the file"),
+    ("old.feather", b"FEA1" + bytes(100), "old.feather: is in the first version of Feather. Write it again"),
     ("picture.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "picture.png: holds a zero byte"),
 ])  # fmt: skip
 def test_bad_files_end_in_one_error_with_file_and_place(tmp_path: Path, name: str, content: bytes, reason: str) -> None:

@@ -23,7 +23,8 @@ from sigma_data.readers.figures import GAPS
 from sigma_data.readers.lines import as_text
 from sigma_kernel import Source
 
-CHUNK = 1 << 23  # bytes that are parsed at once, on several threads
+CHUNK = 1 << 24  # bytes that are parsed at once
+BLOCK = 1 << 22  # bytes that one thread parses
 WINDOW = 1 << 16  # a line that spans a whole window may hold a cell that is too long for the csv module
 LONGEST = 1 << 24  # bytes of a line
 MARK, LF = codecs.BOM_UTF8, 0x0A
@@ -75,7 +76,7 @@ class Parser:
         """Return the columns of a piece as a table; raises ValueError if Arrow cannot."""
         return csv.read_csv(
             pa.BufferReader(piece.text),
-            csv.ReadOptions(column_names=list(self.names)),
+            csv.ReadOptions(column_names=list(self.names), block_size=BLOCK),
             csv.ParseOptions(delimiter=self.delimiter),
             csv.ConvertOptions(
                 column_types=dict(self.types),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -141,14 +142,15 @@ def plain_schema(schema: Any, name: str) -> Any:
     if len(schema) > WIDEST:
         raise SigmaDataError(f"{name}: has {len(schema)} columns, more than {WIDEST}. Store it as rows or as an array.")
     with reading(name):
-        fields = _flatten(schema.empty_table(), name).schema
-    names = fields.names
-    if len({*names}) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SigmaDataError(f"{name}: {names.count(twice)} columns are called {twice!r}. Rename all but one.")
-    if not names:
+        plain = pa.schema(
+            [(column.name, plain_type(column.type)) for column in _flatten(schema.empty_table(), name).schema]
+        )
+        twice, times = Counter(plain.names).most_common(1)[0] if plain.names else ("", 0)
+    if times > 1:
+        raise SigmaDataError(f"{name}: {times} columns are called {twice!r}. Rename all but one.")
+    if not times:
         raise SigmaDataError(f"{name}: has no columns. Check the file.")
-    return pa.schema([(column.name, plain_type(column.type)) for column in fields])
+    return plain
 
 
 def _flatten(table: Any, name: str) -> Any:

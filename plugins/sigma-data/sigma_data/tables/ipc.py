@@ -1,4 +1,4 @@
-"""Tables in files of Arrow: Feather, and the format of streams."""
+"""Tables in files of Arrow, which are those of Feather, and in the format of streams."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import feather
 
 from sigma_data.tables.batches import RecordBatches, from_source, reading
 from sigma_data.tables.handles import random_access
@@ -38,19 +37,6 @@ def open_stream(source: Source) -> RecordBatches:
             yield from map(_validate, pa.ipc.open_stream(stream))
 
     return from_source(source, schema, None, start)
-
-
-def open_feather(source: Source) -> RecordBatches:
-    """Return the rows of a file of the first version of Feather."""
-
-    def read() -> Any:
-        with random_access(source) as file:
-            return feather.read_table(file)
-
-    with reading(source.name):
-        schema = read().schema
-
-    return from_source(source, schema, None, lambda columns: iter([_validate(read())]))
 
 
 def _validate(batch: Any) -> Any:

@@ -17,10 +17,11 @@ from sigma_kernel import SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.errors import suggest_name
 
 FORMATS = {
-    "csv": "text:open_text", "parquet": "parquet:open_parquet", "feather": "ipc:open_feather", "arrow": "ipc:open_ipc",
+    "csv": "text:open_text", "parquet": "parquet:open_parquet", "arrow": "ipc:open_ipc",
     "stream": "ipc:open_stream", "json": "json_lines:open_json", "orc": "orc:open_orc",
 }  # fmt: skip
-MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"FEA1": "feather", b"ORC": "orc", b"\xff\xff\xff\xff": "stream"}
+MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"ORC": "orc", b"\xff\xff\xff\xff": "stream"}
+OLD_FEATHER = b"FEA1"  # whose parser in Arrow follows any offset
 SQLITE = b"SQLite format 3\0"
 JSON = (".json", ".jsonl", ".ndjson")
 NESTED = 3  # compressions within each other
@@ -43,7 +44,7 @@ def open_table(
 
     Args:
         place: Path of a file, a folder or an archive, a pattern of paths, a source, an Arrow object, or a frame.
-        format: One of csv, parquet, arrow, stream, feather, json, orc; by default found from the first bytes.
+        format: One of csv, parquet, arrow (Feather), stream, json, orc; by default found from the first bytes.
         member: Member of an archive; needed if it has several.
         limit: Most bytes that a compressed file may unpack to.
         query: Query of a database.
@@ -122,6 +123,8 @@ def _format_of(head: bytes, name: str) -> str:
     """Return the format of a file by its first bytes, or by its name where those say nothing."""
     if kind := next((kind for magic, kind in MAGIC.items() if head.startswith(magic)), None):
         return kind
+    if head.startswith(OLD_FEATHER):
+        raise SigmaDataError(f"{name}: is in the first version of Feather. Write it again, as version 2 or Parquet.")
     if not head:
         raise SigmaDataError(f"{name}: the file is empty. Check the path.")
     plain = head.removeprefix(b"\xef\xbb\xbf").lstrip()

@@ -35,7 +35,7 @@ def open_query(database: str | Path, query: str | None = None) -> RecordBatches:
 def _open_sqlite(path: Path, query: str | None) -> RecordBatches:
     name = str(path)
     try:
-        with closing(_connect(path)) as connection:
+        with reading(name), closing(_connect(path)) as connection:
             query = query or f'SELECT * FROM "{_only_table(connection, name)}"'
             names, types, rows = _look(connection.execute(query), name)
     except sqlite3.Error as error:
