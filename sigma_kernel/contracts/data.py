@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, component_name
 from sigma_kernel.graph.node import Node, Spec
@@ -261,9 +261,9 @@ class Inspection:
     """
 
     head: str
-    table: Sequence[Sequence[str]]
-    findings: Sequence[str]
-    document: Mapping[str, Any]
+    table: Sequence[Sequence[str]] = field(repr=False)
+    findings: Sequence[str] = field(repr=False)
+    document: Mapping[str, Any] = field(repr=False)
 
 
 @frozen
@@ -271,8 +271,8 @@ class ConfigurationDraft:
     """The text of a configuration that trains as it is, the name of its run, and what is unsure, in sentences."""
 
     name: str
-    text: str
-    notes: Sequence[str]
+    text: str = field(repr=False)
+    notes: Sequence[str] = field(repr=False)
 
 
 class Inspector(Settled):

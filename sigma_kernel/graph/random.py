@@ -158,7 +158,7 @@ class RowDraws:
     _draws: Iterator[int] = field(factory=count, init=False)
 
     def bits(self, shape: Sequence[int] = ()) -> np.ndarray:
-        """Return 32 random bits per element of each row, uint32, of shape (rows, *shape)."""
+        """Return 32 random bits per element of each row, uint32, of shape ``(rows, *shape)``."""
         width, scan = prod(shape), AUGMENTED + self.stream * DRAWS + next(self._draws)
         blocks = (width + 3) // 4
         bits, some = np.empty((len(self.rows), width), np.uint32), max(1, BLOCKS // max(1, blocks))

@@ -68,7 +68,7 @@ class AugmentationSuite(Suite):
         self.augment(self.all_rows)  # which cannot be written
 
     def test_other_sections_pass_unchanged(self) -> None:
-        """Return sections that the augmentation is not for as they were: {**sections, name: values}."""
+        """Return sections that the augmentation is not for as they were: ``{**sections, name: values}``."""
         assert np.array_equal(self.augment(self.all_rows)[OTHER], self.all_rows)
 
     def test_the_same_draws_give_the_same_rows(self) -> None:
