@@ -24,7 +24,13 @@ Place = Callable[[int], str]  # where a row is, for errors
 
 @frozen(eq=False)
 class EncodedColumn:
-    """A column by name, its encoder, and what that learned from the training rows."""
+    """A column of a table.
+
+    Args:
+        name: Name of the column.
+        encoder: Encoder of its values.
+        state: What the encoder learned from the training rows.
+    """
 
     name: str
     encoder: Encoder

@@ -18,7 +18,7 @@ def parse_size(value: Any) -> Any:
     """Return the bytes of a size such as ``"2 GB"`` or ``"512 MiB"``; raises SigmaConfigError for other texts."""
     if not isinstance(value, str):
         return value
-    match = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt]?i?b)\s*", value.lower())
+    match = re.fullmatch(r"\s*+([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*+([kmgt]?i?b)\s*+", value.lower())
     if match is None or match[2] == "ib":
         raise SigmaConfigError(f"memory: {value!r} is not a size. Write one such as '2 GB' or '512 MiB'.")
     return int(float(match[1]) * UNITS[match[2]])
@@ -45,7 +45,7 @@ def _free_in_group(group: Path, free: int) -> int:
     """Return the bytes that a control group (version 2) may still use; ``free`` if it has no limit."""
     try:
         most, used = (group / "memory.max").read_text().strip(), int((group / "memory.current").read_text())
-        cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(), re.MULTILINE)
+        cached = re.search(r"^inactive_file (\d++)$", (group / "memory.stat").read_text(), re.MULTILINE)
     except OSError:
         return free
     return free if most == "max" else max(0, int(most) - used + (int(cached[1]) if cached else 0))

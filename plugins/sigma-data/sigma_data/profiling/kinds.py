@@ -109,5 +109,5 @@ def _read_first(column: Any) -> Any:
 
 def shorten(text: Any, most: int = 40) -> str:
     """Return a cell on one line of at most so many characters."""
-    line = re.sub(r"\s+", " ", str(text)).strip()
+    line = re.sub(r"\s++", " ", str(text)).strip()
     return line if len(line) <= most else line[: most - 1] + "…"

@@ -17,10 +17,10 @@ MARKS = (",", ";", "\t", "|", " ")
 SPELLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 LINES = 100  # looked at
 BYTE_ORDERS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*)?", re.ASCII)
-GROUPED = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:\{mark}\d{{3}})+", re.ASCII) for mark in ".,"}
-COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d*),\d+(?:[eE][+-]?\d+)?", re.ASCII)
-POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d*)\.\d+(?:[eE][+-]?\d+)?", re.ASCII)
+DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d.*+)?", re.ASCII)
+GROUPED = {mark: re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:\{mark}\d{{3}})++", re.ASCII) for mark in ".,"}
+COMMA = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})++|\d*+),\d++(?:[eE][+-]?\d++)?", re.ASCII)
+POINT = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})++|\d*+)\.\d++(?:[eE][+-]?\d++)?", re.ASCII)
 
 Rows = Sequence[Sequence[str]]
 

@@ -20,7 +20,7 @@ FORMAT = 1
 ENDED = ("finished", "stopped")  # statuses of members that need no more training
 SEED = "run.seed"
 LENGTH = ("epochs", "iterations", "seconds")
-_FOLD = re.compile(r".*number = (\d++), of = (\d++).*")
+_FOLD = re.compile(r"number = (\d++), of = (\d++)")
 _FOLDER = re.compile(r"[A-Za-z0-9][\w.-]*+")
 
 
@@ -46,7 +46,8 @@ class Member:
     def value_of(self, key: str) -> str:
         """Return the text of its value of a setting; empty if it is the study's."""
         texts = (text for name, _, text in (override.partition("=") for override in self.overrides) if name == key)
-        return _FOLD.sub(r"\1 of \2", next(texts, ""))
+        text = next(texts, "")
+        return f"{match[1]} of {match[2]}" if (match := _FOLD.search(text)) else text
 
 
 @frozen(kw_only=True)
