@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from sigma_data.tables import open_table
 from tests.reliability import mutated_tables
 from tests.reliability.amount import SEED, amount
 
@@ -23,6 +24,7 @@ def test_mutated_tables_of_every_format_are_read_or_refused():
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     last = ended.stderr.splitlines()[-1:]
     assert (ended.returncode, last) == (0, [f"tar.gz: file {SEED + FILES - 1}"]), ended.stdout + ended.stderr[-2000:]
+    assert mutated_tables.open_table is open_table  # what is read is read as users read it
     results = json.loads(ended.stdout)
     assert len(results) == 18
     assert all(result["refused"] > FILES // 10 for result in results.values())
