@@ -315,7 +315,7 @@ class StoredRun(ABC):
     def version(self, name: str) -> Any:
         """Return a value that changes with the named bytes, with ``journal`` or with ``metrics``; None without them.
 
-        Whoever shows a run that is written to reads only what has changed.
+        Monitors compare it, and read again only what has changed.
         """
 
     @abstractmethod

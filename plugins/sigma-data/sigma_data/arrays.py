@@ -210,7 +210,7 @@ class Titled:
 
     def align(self, table: Any, names: Sequence[str]) -> Titled:
         """Return the same rows with the columns of another table, or of these names, in their order."""
-        if table is not None and self.table is not None:
+        if isinstance(table, Table) and isinstance(self.table, Table):
             self.table.check_read(table, self.where)
             own, wanted, shape = self.table.elements, table.elements, table.shape
         else:

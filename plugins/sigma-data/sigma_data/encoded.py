@@ -11,8 +11,7 @@ import attrs
 import numpy as np
 from attrs import evolve, field, frozen
 
-from sigma_data.frames import check_names, columns_of
-from sigma_data.labels import list_first
+from sigma_data.frames import check_names
 from sigma_kernel import Encoder, Extractor, SigmaConfigError, SigmaDataError, catalogue
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.settings import SHAPE, optional
@@ -95,7 +94,8 @@ class EncodedColumns(Extractor):
 
     def extract(self, records: Any) -> dict[str, np.ndarray]:
         """Return the section; raise SigmaDataError for columns and values that do not fit."""
-        return {self.section: self.apply(as_table(records), "table: row {}".format)}
+        table = import_module("sigma_data.tables").open_table(records)  # now, as it imports Arrow
+        return {self.section: self.apply(table.read(), table.place)}
 
     def apply(self, table: Any, place: Place, training: np.ndarray | None = None) -> np.ndarray:
         """Return the section of a table of Arrow; ``training`` are the rows that encoders were fitted on, in order."""
@@ -118,14 +118,6 @@ class EncodedColumns(Extractor):
     def titles(self) -> tuple[str, ...]:
         """Return the names of the elements; empty unless a sample is a vector."""
         return self.elements if self.shape is None else ()
-
-    def check_read(self, trained: Any, where: str) -> None:
-        """Raise SigmaDataError unless rows of this table are encoded as those of the training."""
-        if not isinstance(trained, EncodedColumns) or trained.to_plain() != self.to_plain():
-            raise SigmaDataError(
-                f"{where}: its columns are encoded in another way than those of the training: {list_first(self.names)}."
-                " Cut both splits from one table."
-            )
 
     def to_plain(self) -> dict[str, Any]:
         """Return the settings as a table of plain values."""
@@ -169,21 +161,6 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     changed = {f.alias for f in attrs.fields(cls) if f.init and settings[f.alias] != f.default}
     plain = {name: [*value] if isinstance(value, tuple) else value for name, value in settings.items()}
     return {**name, **{alias: plain[alias] for alias in plain if alias in changed}}
-
-
-def as_table(records: Any) -> Any:
-    """Return a frame, or a mapping of arrays, as a table of Arrow; raise SigmaDataError for anything else."""
-    pa = import_module("pyarrow")
-    if isinstance(records, pa.Table):
-        return records
-    if isinstance(records, pa.RecordBatch):
-        return pa.table(records)
-    if hasattr(records, "__arrow_c_stream__"):
-        return pa.table(records)
-    try:
-        return pa.table({name: pa.array(column, from_pandas=True) for name, column in columns_of(records).items()})
-    except pa.ArrowException as error:
-        raise SigmaDataError(f"table: a column mixes types: {error}. Make its values alike.") from None
 
 
 def join(column: Any) -> Any:

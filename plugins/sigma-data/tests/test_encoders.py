@@ -312,11 +312,11 @@ def test_a_missing_date_is_zeros() -> None:
 NULL = "row 2: there is no value. Enter one, "
 ERRORS: list[tuple[Encoder, Any, str]] = [
     (NumberEncoder("refuse"), [1.0, 2.0, None], NULL + "set missing = 'median' or another replacement,"),
-    (NumberEncoder(), ["1", "2", "x"], "row 2: 'x' is no number that float64 holds. Correct it, or leave the row out."),
-    (NumberEncoder(), [1, 2**53 + 1], "row 1: 9007199254740993 is no number that float64 holds. Correct it,"),
+    (NumberEncoder(), ["1", "2", "x"], "row 2: 'x' is not a number that float64 holds. Correct it, or leave the"),
+    (NumberEncoder(), [1, 2**53 + 1], "row 1: 9007199254740993 is not a number that float64 holds. Correct it,"),
     (NumberEncoder(), [1.0, float("-inf")], "row 1: -inf is not finite. Correct it, or leave the row out."),
     (NumberEncoder(missing="mean"), [None, None], "no row has a value. Leave the column out."),
-    (NumberEncoder(missing="mean"), [[1.0], [2.0]], "row 0: [1.0] is no number that float64 holds."),
+    (NumberEncoder(missing="mean"), [[1.0], [2.0]], "row 0: [1.0] is not a number that float64 holds."),
     (BooleanEncoder(missing="refuse"), [True, False, None], NULL + "set missing = 'most_frequent' or another"),
     (BooleanEncoder(), ["yes", "no", "maybe"], "row 2: 'maybe' is not 'true' or 'false'. Correct it, or leave the row"),
     (BooleanEncoder("m"), ["M", "B", "x"], "row 2: 'x' is not 'm' or 'b'. Correct it, or leave the row out."),
@@ -324,7 +324,7 @@ ERRORS: list[tuple[Encoder, Any, str]] = [
     (OneHotEncoder(missing="refuse"), ["a", "b", None], NULL + "set missing = 'category', or leave the row out."),
     (OneHotEncoder(most=2), ["a", "b", "c"], "there are 3 categories, and most is 2. Increase least, or use"),
     (OneHotEncoder(), [None], "no row has a value."),
-    (OneHotEncoder(), [["a"]], "row 0: ['a'] is no category. Correct it, or leave the row out."),
+    (OneHotEncoder(), [["a"]], "row 0: ['a'] is not a category. Correct it, or leave the row out."),
     (OrdinalEncoder(), ["a", "b", None], NULL + "set missing = 'median' or a rank, or leave the row out."),
     (OrdinalEncoder(["a", "b"]), ["a", "b", "{}"], "row 2: '{}' is not one of the 2 categories of the training rows:"),
     (OrdinalEncoder(), [None], "row 0: there is no value."),

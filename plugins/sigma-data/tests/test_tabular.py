@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,16 @@ import pyarrow.parquet
 import pytest
 
 from sigma_data import Tabular
-from sigma_data.encoded import EncodedColumn, EncodedColumns
+from sigma_data.encoded import EncodedColumn, EncodedColumns, describe_encoder, make_encoder
+from sigma_data.encoders.boolean import BooleanEncoder
+from sigma_data.encoders.date import DateEncoder
+from sigma_data.encoders.hashing import HashingEncoder
+from sigma_data.encoders.index import IndexEncoder
 from sigma_data.encoders.number import NumberEncoder
+from sigma_data.encoders.one_hot import OneHotEncoder
+from sigma_data.encoders.ordinal import OrdinalEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
-from sigma_kernel import Dataset, Extractor, SigmaConfigError, SigmaDataError, SigmaError
+from sigma_kernel import Dataset, Encoder, Extractor, SigmaConfigError, SigmaDataError, SigmaError
 from sigma_testing import DatasetSuite, ExtractorSuite
 
 N = 60
@@ -189,10 +197,10 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "no target": ({"target": ()}, "Tabular.target: there is none"),
     "columns": ({"target": "price", "columns": {"sise": "number"}}, "no column 'sise'. Did you mean 'size'"),
     "own column": ({"target": "price", "columns": {"price": "number"}}, "'price' is no input"),
-    "words": ({"target": "city", "targets": "numbers"}, "column 'city' holds string, where numbers are needed"),
+    "words": ({"target": "city", "targets": "numbers"}, "row 0: column 'city': 'Bern' is not a number"),
     "encoder": (
         {"target": "price", "columns": {"city": "number"}},
-        r"houses\.parquet: row \d+: column 'city': '\w+' is no",
+        r"houses\.parquet: row \d+: column 'city': '\w+' is not",
     ),
     "gap": ({"target": "size"}, r"houses\.parquet: row 9: the target, the weight, .* is missing, in 6 of 60 rows"),
     "nothing": (
@@ -235,5 +243,34 @@ def test_an_error_names_the_row_of_the_file_also_if_rows_were_sorted(tmp_path: P
     columns["size"] = [100.0 if x is None else x for x in columns["size"]]
     columns["price"][7] = float("inf")
     pa.parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
-    with pytest.raises(SigmaDataError, match=r"t\.parquet: row 7: column 'price' is not finite"):
+    with pytest.raises(SigmaDataError, match=r"t\.parquet: row 7: column 'price': inf is not finite"):
         Tabular(tmp_path / "t.parquet", target="price", time="sold")["training"]
+
+
+ENCODERS = [
+    NumberEncoder(missing=0.0, clip=(1.0, 2.0), scale="robust"), OrdinalEncoder(("b", "a")), DateEncoder(("month",)),
+    OneHotEncoder(least=3), HashingEncoder(8), TargetMeanEncoder(), BooleanEncoder("yes"), IndexEncoder(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda encoder: type(encoder).__name__)
+def test_an_encoder_is_made_again_from_what_a_run_saves(encoder: Encoder) -> None:
+    saved = json.loads(json.dumps(describe_encoder(encoder)))
+    assert saved["type"].startswith("sigma-data:")
+    assert describe_encoder(make_encoder(saved)) == saved
+    assert repr(make_encoder(saved)) == repr(encoder).replace("(1.0, 2.0)", "[1.0, 2.0]")
+
+
+def test_other_rows_are_encoded_as_those_of_the_training(table: Path, tmp_path: Path) -> None:
+    training = Tabular(table, target="price", split=SHARES)["training"]
+    few = {name: values[:6] for name, values in make_columns().items()}
+    others = Tabular(write_csv(tmp_path / "few.csv", few), target="price", split={"training": 1.0})["training"]
+    learned = training.dataset
+    aligned = others.align(SimpleNamespace(tables=learned.tables, column_names=training.column_names))
+    assert [*aligned.column_names("inputs")] == [*training.column_names("inputs")]
+    np.testing.assert_array_equal(aligned.block(0)["inputs"], learned.tables["inputs"].extract(pa.table(few))["inputs"])
+    assert not np.array_equal(aligned.block(0)["inputs"], others.block(0)["inputs"])
+    del few["city"]
+    lacking = Tabular(write_csv(tmp_path / "lacking.csv", few), target="price", split={"training": 1.0})["training"]
+    with pytest.raises(SigmaDataError, match="lacking.csv: there is no column 'city'"):
+        lacking.align(SimpleNamespace(tables=learned.tables, column_names=training.column_names))

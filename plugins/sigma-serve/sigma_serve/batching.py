@@ -125,7 +125,7 @@ def _answer_each(predict: Callable[[Arrays], Arrays], group: Sequence[Waiting]) 
     for waiting in group:
         try:
             outputs = predict(waiting.rows)
-        except Exception as error:  # whoever asked raises it
+        except Exception as error:  # raised where the answer is awaited
             waiting.answer.set_exception(error)
         else:
             waiting.answer.set_result(outputs)

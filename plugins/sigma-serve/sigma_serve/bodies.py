@@ -143,7 +143,7 @@ def _read_lists(rows: list[Any], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _describe_wrong(rows: list[Any]) -> str:
-    """Return where lists hold something that is no number, or a number that is too large."""
+    """Return where lists hold a value that is not a number, or a number that is too large."""
     for number, row in enumerate(rows):
         values = [row]
         while values:

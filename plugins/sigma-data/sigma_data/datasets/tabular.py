@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.datasets.splits import Divided, Loaded
@@ -17,7 +17,7 @@ from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
 from sigma_data.profiling.encoders import choose_encoder
-from sigma_data.profiling.profile import profile_column
+from sigma_data.profiling.kinds import infer_kind
 from sigma_data.readers.csv import place as find_column
 from sigma_data.splitting import split
 from sigma_data.tables import open_table
@@ -42,6 +42,23 @@ class Roles:
         """Return the columns to read, each once."""
         aside = (name for name in (self.weights, self.group, self.time) if name)
         return tuple(dict.fromkeys((*self.inputs, *self.targets, *aside)))
+
+
+@frozen(eq=False)
+class EncodedRows(Titled):
+    """A section of encoded columns, with the ``rows`` of the table that it was encoded from, and their places."""
+
+    rows: Any = None
+    place: Place = "row {}".format
+
+    def align(self, table: Any, names: Sequence[str]) -> Titled:
+        """Return the same rows, encoded by the columns of the training."""
+        if not isinstance(table, EncodedColumns) or not isinstance(self.table, EncodedColumns):
+            return super().align(table, names)
+        if table.to_plain() == self.table.to_plain():
+            return self
+        check_names(dict.fromkeys(self.rows.column_names), table.names, self.rows.column_names, self.where)
+        return evolve(self, array=table.apply(self.rows, self.place), names=table.titles, table=table)
 
 
 @define(eq=False)
@@ -105,6 +122,16 @@ class Tabular(Divided):
 
     def load(self) -> Loaded:
         """Return the splits, and the labels of the classes."""
+        parts, whole = self._read_parts()
+        return parts, whole.class_names("targets")
+
+    def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
+        """Return the rows of all splits, encoded, in the order of the table or of time."""
+        _, whole = self._read_parts()
+        return whole, whole.class_names("targets")
+
+    def _read_parts(self) -> tuple[dict[str, Dataset], Arrays]:
+        """Return the splits, and all rows; encoders are fitted on those of the training."""
         source = open_table(self.path, **self.format)
         roles = self._roles(source.schema.names, source.name)
         table, numbers = self._select_rows(source.read(roles.read), roles, source)
@@ -121,7 +148,7 @@ class Tabular(Divided):
         if roles.weights:
             sections["weights"] = read_numbers(table, roles.weights, place)
         whole = Arrays(**sections, targets=target)
-        return {name: part.with_dataset(whole) for name, part in parts.items()}, whole.class_names("targets")
+        return {name: part.with_dataset(whole) for name, part in parts.items()}, whole
 
     def _roles(self, names: Sequence[str], where: str) -> Roles:
         """Return the names of the columns by what they are for; raise SigmaDataError for those that are not there."""
@@ -164,18 +191,13 @@ class Tabular(Divided):
         numbers = np.flatnonzero(there)[order]
         return table.take(numbers), numbers
 
-    def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
-        """Return the rows of all splits, encoded, in the order of the table or of time."""
-        splits, classes = self.load()
-        return next(iter(splits.values())).dataset, classes  # type: ignore[attr-defined]
-
     def _fit(
         self, table: Any, roles: Roles, training: np.ndarray, goals: np.ndarray, place: Place
     ) -> dict[str, EncodedColumns]:
         """Return the columns of each section, their encoders fitted on the training rows."""
         by_section: dict[str, list[EncodedColumn]] = {}
         for name in roles.inputs:
-            encoder: Any = self.columns.get(name) or choose_encoder(profile_column(name, table[name]))
+            encoder: Any = self.columns.get(name) or choose_for(name, table[name])
             if encoder is not None:
                 encoder = encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
                 by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
@@ -191,8 +213,16 @@ class Tabular(Divided):
             for section, columns in by_section.items()
         }
 
-    def _read(self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray) -> Titled:
-        return Titled(columns.apply(table, place, training), columns.titles, columns, str(self.path))
+    def _read(self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray) -> EncodedRows:
+        values = columns.apply(table, place, training)
+        return EncodedRows(values, columns.titles, columns, str(self.path), rows=table, place=place)
+
+
+def choose_for(name: str, column: Any) -> dict[str, Any] | None:
+    """Return the table of an encoder for the kind of a column; None for a kind that is left out."""
+    kind = infer_kind(name, column).kind
+    distinct = compute().count_distinct(column).as_py() if kind == "category" else 0
+    return choose_encoder(kind, len(column), column.null_count, distinct)
 
 
 def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, where: str) -> np.ndarray | Labels:
@@ -215,17 +245,11 @@ def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, w
 
 
 def read_numbers(table: Any, name: str, place: Place) -> np.ndarray:
-    """Return a column without gaps as float64; raise SigmaDataError for words, dates, and what is not finite."""
-    column, types = join(table[name]), arrow().types
-    if types.is_boolean(column.type):
-        return np.asarray(column).astype(np.float64)
-    if not (types.is_integer(column.type) or types.is_floating(column.type) or types.is_decimal(column.type)):
-        raise SigmaDataError(f"{place(0)}: column {name!r} holds {column.type}, where numbers are needed. Convert it.")
-    values = np.asarray(column.cast("float64", safe=False))
-    if not np.isfinite(values).all():
-        raise SigmaDataError(
-            f"{place(int((~np.isfinite(values)).argmax()))}: column {name!r} is not finite. Correct it."
-        )
+    """Return a column without gaps as float64; raise SigmaDataError for what is not a finite number."""
+    try:
+        values: np.ndarray = import_module("sigma_data.encoders.columns").read_numbers(join(table[name]))
+    except SigmaDataError as error:
+        raise SigmaDataError(f"{place(error.row or 0)}: column {name!r}: {error.args[0]}") from error
     return values
 
 

@@ -93,7 +93,9 @@ def _find_failure(column: Any, wanted: Any) -> int:
 def read_numbers(column: Any) -> np.ndarray:
     """Return a column as float64, NaN where there is no value; raise SigmaDataError for words and infinite numbers."""
     column = decode(column)
-    values = cast(column, pa.float64(), f"{{}} is no number that float64 holds. {FIX}").to_numpy(zero_copy_only=False)
+    values = cast(column, pa.float64(), f"{{}} is not a number that float64 holds. {FIX}").to_numpy(
+        zero_copy_only=False
+    )
     refuse(np.isinf(values), column, f"{{}} is not finite. {FIX}")
     return np.asarray(values, np.float64)
 
@@ -114,7 +116,7 @@ def read_categories(column: Any) -> Any:
         return pc.if_else(pc.is_nan(column), pa.scalar(None, pa.float64()), column)
     if pa.types.is_boolean(column.type):
         return column
-    return cast(column, pa.string(), f"{{}} is no category. {FIX}")
+    return cast(column, pa.string(), f"{{}} is not a category. {FIX}")
 
 
 def count_categories(columns: Iterable[Any]) -> tuple[Any, np.ndarray, int]:
@@ -165,7 +167,7 @@ def place_categories(column: Any, categories: Any) -> np.ndarray:
 
 
 def refuse_unseen(places: np.ndarray, missing: np.ndarray, column: Any, categories: Sequence[Any], remedy: str) -> None:
-    """Raise SigmaDataError for the first value that is no category."""
+    """Raise SigmaDataError for the first unknown category."""
     first = ", ".join(map(repr, categories[:5])) + (", ..." if len(categories) > 5 else "")
     words = first.replace("{", "{{").replace("}", "}}")
     refuse(

@@ -7,7 +7,6 @@ from math import log2
 
 from attrs import field, frozen
 
-from sigma_data.profiling.encoders import choose_encoder
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import ColumnProfile, Profile
 from sigma_kernel import SigmaDataError
@@ -102,7 +101,7 @@ class TableDraft:
         yield ""
 
     def _encoder(self, column: ColumnProfile) -> str:
-        encoder = None if column.name in self.leaks else choose_encoder(column)
+        encoder = None if column.name in self.leaks else column.encoder
         if encoder is None:
             return '"exclude"'
         if len(encoder) == 1:

@@ -8,7 +8,6 @@ from pathlib import Path
 from attrs import frozen
 
 from sigma_data.profiling.drafting import TableDraft, choose_task, count_rows
-from sigma_data.profiling.encoders import choose_encoder
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.profile import Profile, profile_table
 from sigma_data.tables import open_table
@@ -51,7 +50,7 @@ class TableInspector(Inspector):
         table = source.read()
         profile = profile_table(table, place.name)
         task = choose_task(profile, wishes["target"])
-        inputs = tuple(c.name for c in profile.columns if c.name != task.target and choose_encoder(c) is not None)
+        inputs = tuple(c.name for c in profile.columns if c.name != task.target and c.encoder is not None)
         leaks = find_leaks(table, task.target, bool(task.classes), inputs)
         name = place.name.partition(".")[0] or "table"
         draft = TableDraft(written, name, profile, task, leaks, find_groups(profile, task.target))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import asdict, field, frozen
 
+from sigma_data.profiling.encoders import choose_encoder
 from sigma_data.profiling.kinds import Inferred, Kind, as_floats, infer_kind, shorten
 
 MOST = 1 << 20  # rows that are looked at
@@ -41,6 +42,11 @@ class ColumnProfile:
     def kind(self) -> Kind:
         """Return the kind."""
         return self.inferred.kind
+
+    @property
+    def encoder(self) -> dict[str, Any] | None:
+        """Return the table of an encoder that suits the column; None if it is left out."""
+        return choose_encoder(self.kind, self.rows, self.missing, self.distinct)
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as plain values."""

@@ -41,7 +41,7 @@ def open_text(source: Source, **given: Any) -> RecordBatches:
         head = stream.read(HEAD)
     dialect = detect(head, **{name: value for name, value in given.items() if value is not None})
     if b"\0" in head and not dialect.encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
-        raise SigmaDataError(f"{source.name}: holds a zero byte, and is no text. Give the path of a table.")
+        raise SigmaDataError(f"{source.name}: holds a zero byte, so it is not text. Give the path of a table.")
     table = TextTable(source, dialect)
     schema = plain_schema(pa.schema([(name, final_type(kind)) for name, kind in table.kinds.items()]), source.name)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -13,26 +12,15 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.launcher.configured import recipe as offered
 from sigma_run.launcher.inspection import choose_inspector, usage_errors
+from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import say
-from sigma_run.launcher.run import run
 
-WISHES = {
-    "target": "Column to predict.",
-    "text": "Column of texts to predict from.",
-    "time": "Column that orders the rows in time.",
-    "ahead": "How many rows ahead to predict.",
-}
-
-
-def _wish_options(command: Any) -> Any:
-    for name, summary in reversed(WISHES.items()):
-        command = click.option(f"--{name}", metavar="NAME", help=f"Of data: {summary[0].lower()}{summary[1:]}")(command)
-    return command
+train_file = lazy_function("sigma_run.launcher.run:train_file")  # only for --run
 
 
 @click.command()
 @click.argument("what", metavar="[RECIPE|DATA]", required=False, default="default:first")
-@_wish_options
+@click.option("--target", metavar="COLUMN", help="Of DATA: the column to predict.")
 @click.option("--data", "is_data", is_flag=True, help="WHAT is a file or folder of data, also if it looks like a name.")
 @click.option("--run", "runs", is_flag=True, help="Train at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: NAME.toml]")
@@ -42,22 +30,21 @@ def init(
     context: click.Context,
     /,
     what: str,
+    target: str | None,
     is_data: bool,
     runs: bool,
     output: Path | None,
     force: bool,
-    **wishes: str | None,
 ) -> int:
     """Create a configuration file from a RECIPE, by default the first one to try, or from your own DATA.
 
     DATA is a file or a folder. Its columns are inspected, and the file says how each is used, and why; what is unsure
     is printed. A path has a suffix or a slash; the name of a recipe goes first.
     """
-    given = {name: value for name, value in wishes.items() if value is not None}
     if is_data or _is_path(what):
-        name, text, notes = _draft(Path(what), output, given)
-    elif given:
-        raise SigmaConfigError(f"--{next(iter(given))}: {what!r} is a recipe. Give a path of data, or pass --data.")
+        name, text, notes = _draft(Path(what), output, {} if target is None else {"target": target})
+    elif target is not None:
+        raise SigmaConfigError(f"--target: {what!r} is a recipe. Give a path of data, or pass --data.")
     else:
         name, notes = catalogue().resolve("recipe", what).name, []
         text = offered(what).text
@@ -66,7 +53,7 @@ def init(
     for note in notes:
         say(f"note: {note}", "yellow")
     say(f"wrote {path}; {'training on it' if runs else f'edit it, then: sigma run {path}'}")
-    return int(context.invoke(run, what=str(path), overrides=(), monitors=()) or 0) if runs else 0
+    return int(train_file(context, path)) if runs else 0
 
 
 def _is_path(what: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from pathlib import Path
 
 import click
 
@@ -55,6 +56,11 @@ def run(
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment, begins=True)
         return train(environment, as_json, quiet)
+
+
+def train_file(context: click.Context, path: Path) -> int:
+    """Train a configuration file, as ``sigma run FILE`` does; return the exit code."""
+    return int(context.invoke(run, what=str(path), overrides=(), monitors=()) or 0)
 
 
 def train(environment: Environment, as_json: bool, quiet: bool) -> int:
