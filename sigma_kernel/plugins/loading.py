@@ -6,6 +6,7 @@ import os
 import types
 from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
 from contextlib import suppress
+from functools import cache
 from inspect import Parameter
 from pathlib import Path
 from types import NoneType
@@ -122,14 +123,14 @@ class Loader:
         if wanted is not None and not isinstance(value, (wanted, *also)):
             raise Mismatch(component_words(kind), value)
         try:
-            schema = settings(type(value))
+            schema = _loadable_settings(type(value))
         except SigmaPluginError:  # annotations that only type checkers can resolve
             return value
         faults, new = Faults(), dict[str, Any]()
         for name, setting in schema.items():
             with faults.locate(name):
                 old = getattr(value, setting.attribute.name)
-                if _is_loadable(setting.type) and (loaded := self.load(old, setting.type)) is not old:
+                if (loaded := self.load(old, setting.type)) is not old:
                     new[name] = loaded
         faults.raise_all()
         return attrs.evolve(value, **new) if new else value
@@ -313,6 +314,12 @@ def _inner(type_: Any) -> Any:
 def _is_of(value: Any, type_: Any) -> bool:
     """Return whether a value is an object that fulfils the contract of a type."""
     return kind_of(type_) is not None and isinstance(value, contract(type_))
+
+
+@cache
+def _loadable_settings(cls: type) -> Mapping[str, Setting]:
+    """Return the settings of a class that may hold names, tables or texts of objects."""
+    return {name: setting for name, setting in settings(cls).items() if _is_loadable(setting.type)}
 
 
 def _is_loadable(type_: Any) -> bool:

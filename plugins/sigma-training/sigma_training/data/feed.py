@@ -161,10 +161,10 @@ class Feed:
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
         # For fewer rows, a thread is not worth it.  Two orders: nobody waits if a short burst ends first.
-        then = self._next_block(after)
-        coming = (after, then) if self.dataset.rows(after.block) >= MANY else ()
+        worth = self.augmenter or self.dataset.rows(after.block) >= MANY
+        coming = (after, self._next_block(after)) if worth else ()
         order = self._orders.get((at.epoch, at.block), *((cursor.epoch, cursor.block) for cursor in coming))
-        ahead = dict.fromkeys(map(self._place, (after, then) if self.augmenter else (after,)))
+        ahead = dict.fromkeys(map(self._place, coming if self.augmenter else (after,)))
         resident = self._blocks.get(self._place(at), *(place for place in ahead if place != self._place(at)))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 
