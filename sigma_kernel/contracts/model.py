@@ -52,6 +52,15 @@ class Layer(Architecture):
         """Return which of its source's other outputs it reads; the empty string for the value."""
         return ""
 
+    @property
+    def takes_size(self) -> bool:
+        """Return whether its settings leave a size open, which is then that of the data."""
+        return False
+
+    def with_size(self, shape: tuple[int, ...]) -> Layer:
+        """Return an output layer whose samples have this size on their last axis, in place of one that takes it."""
+        return self
+
     # ``*inputs: Any, **_: Any`` lets type checkers accept a layer that names its inputs: ``forward(self, context, x)``.
 
     def parameters(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
@@ -109,6 +118,15 @@ class CostLayer(Layer):
     def prediction(self, output: Node) -> Node:
         """Return the prediction for an output, such as probabilities for logits."""
         return output
+
+    def output_size(self, targets: Spec, classes: int = 0) -> int | None:
+        """Return the last side of an output that fits targets of this spec; None if they do not say it.
+
+        ``classes`` is the number of the classes that targets are indices of, 0 if it is unknown.
+        """
+        if self.chooses and ("int" in targets.dtype or targets.shape in ((), (1,))):
+            return classes or None
+        return targets.shape[-1] if targets.shape else 1
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
         """Raise SigmaDataError if targets (one row per sample) do not fit an output of this shape."""

@@ -243,7 +243,7 @@ class Placed:
     def declared_shape(self) -> tuple[int, ...] | None:
         """Return the shape of one sample that an input layer declares; None to take the data's."""
         shape = getattr(self.layer, "shape", None)
-        return None if shape is None or None in shape else tuple(shape)
+        return None if shape is None or None in (shape or (None,)) else tuple(shape)
 
 
 def place(ends: Sequence[Architecture]) -> tuple[Placed, ...]:

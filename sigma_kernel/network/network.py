@@ -14,7 +14,7 @@ from textwrap import shorten
 from typing import Any
 
 import numpy as np
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError, expect, introduce_errors, suggest_name
@@ -66,6 +66,7 @@ class Network:
 
     layers: tuple[Placed, ...]
     ends: Sequence[Architecture] = field(repr=False)
+    sizes: Mapping[str, tuple[int, ...]] | None = None  # by layer, those taken from the data; None: not yet
 
     @classmethod
     def build(cls, ends: Architecture | Sequence[Architecture]) -> Network:
@@ -88,6 +89,18 @@ class Network:
             _check_place(placed, [by_name[source] for source in placed.sources])
         return cls(layers, every)
 
+    @property
+    def takes_sizes(self) -> bool:
+        """Return whether an input or an output takes its size from the data, and has not done so yet."""
+        return self.sizes is None and any(placed.layer.takes_size for placed in (*self.inputs, *self.outputs))
+
+    def with_sizes(self, sizes: Mapping[str, Sequence[int]]) -> Network:
+        """Return the network with these sizes, by layer, of inputs and outputs that take them from the data."""
+        sides = {name: tuple(size) for name, size in sizes.items()}
+        grown = {x.name: x.layer.with_size(sides[x.name]) for x in self.outputs if x.name in sides}
+        layers = (evolve(x, layer=grown[x.name]) if x.name in grown else x for x in self.layers)
+        return evolve(self, layers=tuple(layers), sizes=sides)
+
     def __getitem__(self, name: str) -> Placed:
         return next(placed for placed in self.layers if placed.name == name)
 
@@ -99,7 +112,7 @@ class Network:
 
     def summary(self) -> Outline:
         """Return a table of the layers, with the shapes and counts that follow from inputs."""
-        return outline(self.layers)
+        return outline(self.layers, settled=self.sizes is not None)
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
@@ -85,9 +85,12 @@ def format_count(parameters: int | None) -> str:
 
 
 # -- what is known -----------------------------------------------------------------------------------------------------
-def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
-    """Return the outline of layers in order; without ``shapes``, those that follow from the shapes of inputs."""
-    outputs, network_shapes = (shapes.outputs, shapes) if shapes else _infer_shapes(layers)
+def outline(layers: Sequence[Placed], shapes: Shapes | None = None, settled: bool = False) -> Outline:
+    """Return the outline of layers in order; without ``shapes``, those that follow from the shapes of inputs.
+
+    An output that takes its size from targets has none that is known, unless all sizes are ``settled``.
+    """
+    outputs, network_shapes = (shapes.outputs, shapes) if shapes else _infer_shapes(layers, settled)
     counts = Counter(dict.fromkeys(outputs, 0))
     for address, parameter in network_shapes.parameters.items():
         counts[address.partition(".")[0]] += prod(parameter.shape)
@@ -95,12 +98,15 @@ def outline(layers: Sequence[Placed], shapes: Shapes | None = None) -> Outline:
     return Outline(tuple(rows))
 
 
-def _infer_shapes(layers: Iterable[Placed]) -> tuple[dict[str, Spec], Shapes]:
+def _infer_shapes(layers: Sequence[Placed], settled: bool) -> tuple[dict[str, Spec], Shapes]:
     """Trace layers as far as shapes are known; failures are left unknown, and reported when training is prepared."""
     trace = Trace(_stand_in, training=False, key=None, precision="float32")
     outputs: dict[str, Spec] = {}
+    judged = {x.sources[0] for x in layers if x.layer.role == "cost" and x.layer.targets and not settled}
     for placed in layers:
         name, given = placed.name, list[Node]()
+        if name in judged and placed.layer.takes_size:
+            continue
         if placed.layer.role == "input" and placed.declared_shape is not None:
             given = [symbol((2, *placed.declared_shape), placed.layer.dtype or trace.precision, name)]
         if placed.layer.role == "cost":

@@ -91,6 +91,9 @@ class CTC(CostLayer):
         """Return the probabilities of the classes at each step."""
         return f.softmax(output)
 
+    def output_size(self, targets: Spec, classes: int = 0) -> None:
+        """Return None: rows of targets have labels of some of the classes, and padding."""
+
     def check(self, targets: np.ndarray, output: Spec) -> None:
         """Raise SigmaDataError if targets are not labels of the classes, or labels follow padding."""
         if targets.ndim != 2:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from attrs import define, field
 
 from sigma_kernel.contracts import Context, CostLayer, Totals
-from sigma_kernel.graph import Node
+from sigma_kernel.graph import Node, Spec
 from sigma_layers.settings import call_function, check_takes, function
 
 
@@ -32,3 +32,6 @@ class FunctionCost(CostLayer):
         given = {"output": output, "targets": targets} | ({} if weights is None else {"weights": weights})
         check_takes(self.function, *given)
         return call_function(self.function, *given.values())
+
+    def output_size(self, targets: Spec, classes: int = 0) -> None:
+        """Return None: a function may compare outputs and targets of any sizes."""

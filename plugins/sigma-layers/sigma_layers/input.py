@@ -16,15 +16,15 @@ from sigma_layers.settings import check_separate_sides, count
 
 @define(eq=False, init=False)
 class Input(Layer):
-    """Take a section of the data as input: ``Input(28, 28)``, ``Input(4, section="left")``.
+    """Take a section of the data as input: ``Input()``, ``Input(28, 28)``, ``Input(4, section="left")``.
 
-    ``Input()`` takes one number per sample. A side of None is that of the data: ``Input(None, None)`` takes images of
+    ``Input()`` takes samples of any shape. A side of None is that of the data: ``Input(None, None)`` takes images of
     any size. Booleans raise SigmaNetworkError unless ``dtype`` is given.
 
     Shapes: section ``(batch, *shape)`` -> ``(batch, *shape)``.
 
     Args:
-        shape: Shape of one sample, without the batch; a side of None is taken from the data.
+        shape: Shape of one sample, without the batch; a side of None, or the whole of none, is taken from the data.
         section: Section of the data to read.
         dtype: Dtype to cast values to, such as ``"int32"`` for indices; by default the precision of the network.
     """
@@ -39,6 +39,11 @@ class Input(Layer):
         self, *shape: int | None, section: str = "inputs", dtype: str | None = None, name: str | None = None
     ) -> None:
         self.__attrs_init__(shape, section, dtype, name=name)
+
+    @property
+    def takes_size(self) -> bool:
+        """Return whether a side is taken from the data."""
+        return None in (self.shape or (None,))
 
     def forward(self, context: Context, x: Node) -> Node:
         """Return the section in the network's precision.
@@ -60,7 +65,9 @@ class Input(Layer):
         return x if x.dtype == dtype else f.cast(x, dtype)
 
     def _takes(self, found: tuple[int, ...], continued: bool) -> bool:
-        """Return whether samples have the declared shape; pieces of a continued sequence have any length."""
-        wanted = (None, *self.shape[1:]) if continued and self.shape else self.shape
+        """Return whether samples have the declared shape, if any; pieces of a continued sequence have any length."""
+        if not self.shape:
+            return True
+        wanted = (None, *self.shape[1:]) if continued else self.shape
         pairs = zip(wanted, found, strict=False)
         return len(found) == len(wanted) and all(side in (None, other) for side, other in pairs)

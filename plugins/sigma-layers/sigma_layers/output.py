@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from attrs import define, field
+from attrs import define, evolve, field
 from attrs.validators import optional
 
 from sigma_kernel.contracts import Context, Layer, Parameter
@@ -16,15 +16,17 @@ from sigma_layers.settings import ACTIVATION, activation, count, flag
 
 @define(eq=False)
 class Output(Layer):
-    """Mark the output of a network: ``Output(10)`` adds a dense layer of 10 units, ``Output()`` adds nothing.
+    """Mark the output of a network: ``Output(10)`` adds a dense layer of 10 units, ``Output()`` one that fits the data.
 
-    ``Output(units, ...)`` has the parameters and values of ``Dense(units, ...)``.  Users see the ``prediction`` of
-    the cost that follows, such as probabilities.
+    ``Output(units, ...)`` has the parameters and values of ``Dense(units, ...)``.  ``Output()`` takes the units from
+    the targets of the cost that follows: the number of classes, or of numbers to predict. It adds nothing if the last
+    side of its input is that already, or if no targets say it.  Users see the ``prediction`` of the cost, such as
+    probabilities.
 
     Shapes: those of ``Dense``, or the same.
 
     Args:
-        units: Units of a dense layer that it adds; by default it adds none.
+        units: Units of a dense layer that it adds; by default those that fit the targets.
         activation: Activation function of that layer: its name, or a function of a node.
         bias: Whether that layer adds biases.
     """
@@ -38,6 +40,15 @@ class Output(Layer):
     @property
     def _dense(self) -> Dense | None:
         return None if self.units is None else Dense(self.units, self.activation, self.bias)
+
+    @property
+    def takes_size(self) -> bool:
+        """Return whether its units are those that fit the targets."""
+        return self.units is None
+
+    def with_size(self, shape: tuple[int, ...]) -> Output:
+        """Return the layer with so many units."""
+        return evolve(self, units=shape[-1])
 
     def parameters(self, x: Spec) -> dict[str, Parameter]:
         """Return weights and biases, if there are units."""

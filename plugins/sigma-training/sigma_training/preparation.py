@@ -33,6 +33,7 @@ from sigma_kernel.errors import (
     warn,
 )
 from sigma_kernel.graph.node import Spec
+from sigma_kernel.network.architecture import Placed
 from sigma_kernel.network.network import Network
 from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_step.initial import Initial
@@ -46,6 +47,7 @@ from sigma_training.data.dataset import Host, keep_blocks, read, specs
 from sigma_training.data.feed import Feed, check_rows_kept, placing
 from sigma_training.data.identity import describe_rows
 from sigma_training.data.preprocessing import Preparation, check_finite, check_indices, coarse_columns, conform
+from sigma_training.data.sizes import SizeInference
 from sigma_training.evaluator import Evaluator
 from sigma_training.hooks.outlook import ModelPreview, check_end, check_one
 from sigma_training.session.bindings import check_declared
@@ -114,8 +116,11 @@ class Stages:
 
     @stage(*ARCHITECTURE)
     def network(self) -> Network:
-        """Return the network, before shapes are inferred."""
-        return choices.network(self.settings.resolve, self.settings.name, self.settings.network)
+        """Return the network, before shapes are inferred, with the sizes that an earlier training took from data."""
+        network = choices.network(self.settings.resolve, self.settings.name, self.settings.network)
+        learned = self.settings.learned
+        settled = isinstance(network, Network) and learned.about and network.sizes is None
+        return network.with_sizes(learned.facts_of("sizes")) if settled else network
 
     @stage(*DATASET)
     def data(self) -> dict[str, Dataset]:
@@ -207,18 +212,27 @@ class Stages:
 
     # -- the model -----------------------------------------------------------------------------------------------------
     @stage(*ARCHITECTURE)
+    def sized_network(self) -> Network:
+        """Return the network with all sizes: those that it leaves open, and that were not learned, from the data."""
+        network = self.network
+        if not isinstance(network, Network) or not network.takes_sizes:
+            return network
+        return SizeInference(self.encoded_splits, *self.rows, self.settings.resolve).apply(network)
+
+    @stage(*ARCHITECTURE)
     def fitting(self) -> Model:
         """Return the model of the network on the data."""
         _, there = self.rows
-        wanted = self.network.sections(there=there)
+        network = self.sized_network
+        wanted = network.sections(there=there)
         for name in wanted:
             if name not in there:
                 raise SigmaDataError(
                     f"{self.settings.name}: the network reads section {name!r}; the data has {', '.join(there)}. "
                     f"Name one of these: Input(section=...), or targets of a cost.{suggest_name(name, there)}"
                 )
-        check_read(self.network, wanted, there)
-        model = self.trace_model({name: there[name] for name in wanted})
+        check_read(network, wanted, there)
+        model = self.trace_model({name: there[name] for name in wanted}, network)
         with self.mistakes.locate("data", "iterator"):
             check_rows_kept(self.settings.name, model.shapes, self.resolved_settings.iterator)
         return model
@@ -226,11 +240,13 @@ class Stages:
     @stage(*ARCHITECTURE)
     def declared_model(self) -> Model | None:
         """Return the model on the input shapes that the network declares, without costs; None if it declares none."""
-        inputs = {placed.layer.section: placed for placed in self.network.inputs}
-        if any(placed.declared_shape is None for placed in inputs.values()):
+        network = self.network
+        inputs = {placed.layer.section: placed for placed in network.inputs}
+        shapes = {name: _known_shape(placed, network.sizes) for name, placed in inputs.items()}
+        if network.takes_sizes or None in shapes.values():
             return None
         return self.trace_model(
-            {n: Spec(x.declared_shape or (), x.layer.dtype or self.precision) for n, x in inputs.items()}
+            {n: Spec(shapes[n] or (), x.layer.dtype or self.precision) for n, x in inputs.items()}, network
         )
 
     @property
@@ -252,15 +268,21 @@ class Stages:
                 rules[name] = match, chosen
         return Initial(self.model, rules, self.settings.seed, kept=self.settings.learned.initial)
 
-    def trace_model(self, sections: Mapping[str, Spec]) -> Model:
-        """Trace the network on sections of these specs; check its memory and that its numbers fit the precision."""
-        network, precision, resolve = self.network, self.precision, self.settings.resolve
+    def trace_model(self, sections: Mapping[str, Spec], network: Network) -> Model:
+        """Trace a network on sections of these specs; check its memory and that its numbers fit the precision."""
+        precision, resolve = self.precision, self.settings.resolve
         shapes = network.declare(sections, precision, resolve)
         model = Model(network, shapes, sections, precision, resolve, MIXED.get(self.settings.precision, ""))
         model = evolve(model, metrics=model.per_output(self.resolved_settings.metrics))
         check_memory(model)
         live_values(model)
         return model
+
+
+def _known_shape(placed: Placed, sizes: Mapping[str, tuple[int, ...]] | None) -> tuple[int, ...] | None:
+    """Return the shape of an input layer, as declared or as taken from the data; None if it is not known."""
+    scalar = () if sizes is not None and placed.layer.shape == () else None  # of a run before inputs took other shapes
+    return (sizes or {}).get(placed.name, scalar if placed.declared_shape is None else placed.declared_shape)
 
 
 # -- the session -------------------------------------------------------------------------------------------------------
@@ -289,7 +311,7 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
         programs=programs,
         feed=feed,
         epochs=stages.epochs,
-        settings=evolve(chosen, network=stages.network, backend=parts.backend, operator=stages.operator),
+        settings=evolve(chosen, network=model.network, backend=parts.backend, operator=stages.operator),
         others=settings.others,
         evaluator=Evaluator(
             programs, splits, feed.batch_size, preparation, ready, {**settings.learned.about, **learned}, labels
@@ -314,6 +336,8 @@ def _learned_facts(
     for rows in (data, splits["training"]):  # whose columns are in the order of the training
         facts |= getattr(rows, "learned", {})
     facts |= {"classes": classes} if len(classes) > 1 else {}
+    sizes = getattr(model.network, "sizes", None)
+    facts |= {"sizes": {name: [*size] for name, size in sizes.items()}} if sizes else {}
     return facts | ({"columns": names} if (names := choices.column_names(splits["training"], model.network)) else {})
 
 

@@ -114,15 +114,13 @@ class TableDraft:
 
     def _network(self) -> Iterator[str]:
         width = choose_width(self.rows)
-        ends = ["output(1)", "squared_difference()"]
-        if self.task.classes:
-            ends = [f"output({self.task.classes})", "softmax_cross_entropy()"]
-        else:
+        cost = "softmax_cross_entropy()" if self.task.classes else "squared_difference()"
+        if not self.task.classes:
             yield from ("[data.preprocessors.target]     # predictions are in the units of the column all the same",)
             yield from ('type = "standardise"', 'section = "targets"', "")
         yield from (f"[network]                       # of a size for {self.rows:,} rows", 'architecture = """')
-        yield f'input(none) + dense({width}, activation="relu") + dropout(0.2) + dense({width}, activation="relu")'
-        yield from (f"+ {' + '.join(ends)}", '"""', "")
+        yield f'input() + dense({width}, activation="relu") + dropout(0.2) + dense({width}, activation="relu")'
+        yield from (f"+ output() + {cost}", '"""', "")
 
     def _training(self) -> Iterator[str]:
         score = "accuracy" if self.task.classes else "r_squared"
@@ -165,7 +163,7 @@ def choose_task(profile: Profile, target: str) -> PredictionTask:
             return PredictionTask(
                 target, distinct, f"{distinct} whole numbers, taken for classes",
                 f"column {target!r} holds {distinct} whole numbers, which are taken for classes. To predict a number, "
-                'write targets = "numbers", output(1) and squared_difference().',
+                'write targets = "numbers" and squared_difference().',
             )  # fmt: skip
         return PredictionTask(target, 0, f"numbers, {column.content}")
     remedy = "Choose another column as --target."

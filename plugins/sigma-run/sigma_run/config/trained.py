@@ -263,7 +263,9 @@ class Trained:
     def _model(self, types: Mapping[str, str]) -> Model:
         """Trace the model for samples of these dtypes, without costs."""
         dtypes = {name: types.get(name, self.trainer.dtype) for name in self.shapes}
-        model = self._stages.trace_model({name: Spec(self.shapes[name], dtype) for name, dtype in dtypes.items()})
+        model = self._stages.trace_model(
+            {name: Spec(self.shapes[name], dtype) for name, dtype in dtypes.items()}, self.network
+        )
         return evolve(model, units=self._preparation().units(self._stages.backend))
 
     def _preparation(self) -> Preparation:
@@ -297,10 +299,9 @@ def load(
     chosen = _select_trainer(folder, environment, trainer)
     if backend is not None:
         chosen.backend = backend
-    stages = Stages(chosen)
-    model = stages.declared_model or stages.fitting  # reads the data if an input layer infers its shape from them
-    fits = partial(check_parameters, trainer=chosen.name, model=model)
-    path, state = choosing.select_checkpoint(stored, chosen.name, checkpoint, log, fits)
+    tried: list[tuple[Stages, Model]] = []
+    path, state = choosing.select_checkpoint(stored, chosen.name, checkpoint, log, partial(_fit, chosen, tried))
+    stages, model = tried[-1]
     state = evolve(state, arrays=apply_weights(state.arrays, weights, np.asarray))
     if state.chain.get("configuration") not in (None, sha256(stored.read(CONFIGURATION) or b"").hexdigest()):
         stored.excerpt(environment.trainers, log, whole=False)  # raises unless `sigma resume --set` changed it
@@ -312,6 +313,18 @@ def load(
     trained = Trained(chosen, stages.network, path, state, summary, shapes, own, stored, stages, arrays)
     chosen.learned = trained._restore_learned()
     return trained
+
+
+def _fit(chosen: NetworkTrainer, tried: list[tuple[Stages, Model]], path: Path, checkpoint: Checkpoint) -> None:
+    """Append the stages with what a checkpoint has learned, and the model; raise SigmaCheckpointError if it differs.
+
+    The data are read if an input layer takes its shape from them, and the checkpoint does not know that yet.
+    """
+    chosen.learned = Learned.from_checkpoint(checkpoint.values, checkpoint.arrays)
+    stages = Stages(chosen)
+    model = stages.declared_model or stages.fitting
+    check_parameters(path, checkpoint, chosen.name, model)
+    tried.append((stages, model))
 
 
 def _select_trainer(run: Path, environment: Environment, name: str | None) -> NetworkTrainer:

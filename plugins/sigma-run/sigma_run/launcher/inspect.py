@@ -32,20 +32,22 @@ from sigma_training.trainer import expect_trainer
 def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
     try:
-        complete, precision = _check_configuration(what, overrides)
+        complete, precision, sizes = _check_configuration(what, overrides)
     except SigmaError as error:
         if as_json:
             document({"ok": False, "errors": str(error).split("\n")})
         raise
     if as_json:
-        document({"ok": True, "data": complete})
+        document({"ok": True, "data": complete} | ({"sizes": sizes} if sizes else {}))
     else:
         said = "ok" if precision == "float32" else f"ok, in {precision}"
         say(said if complete else f"{said}, except for the data, which must be downloaded first")
+        for layer, size in sizes.items():
+            say(f"{layer} takes {_sides(size)} from the data")
 
 
-def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, str]:
-    """Return whether everything could be checked, False if the data must be downloaded first, and the precision."""
+def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, str, dict[str, list[int]]]:
+    """Return whether everything could be checked, False if the data must be downloaded first, precision and sizes."""
     configuration = understood(open_document(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
@@ -54,8 +56,19 @@ def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, s
             if OFFLINE not in str(error):
                 raise
             _check_the_rest(configuration, environment)
-            return False, configuration.run.precision
-    return True, configuration.run.precision
+            return False, configuration.run.precision, {}
+        return True, configuration.run.precision, _sizes_from_data(environment)
+
+
+def _sizes_from_data(environment: Environment) -> dict[str, list[int]]:
+    """Return the sizes that layers took from the data, by name; of several trainers, below the name of each."""
+    trainers = {name: expect_trainer(trainer) for name, trainer in environment.trainers.items()}
+    networks = {name: trainer.session.setup.model.network for name, trainer in trainers.items()}
+    return {
+        f"{name}.{layer}" if len(networks) > 1 else layer: [*size]
+        for name, network in networks.items()
+        for layer, size in (network.sizes or {}).items()
+    }
 
 
 def _check_the_rest(configuration: Configuration, environment: Environment) -> None:
