@@ -15,7 +15,7 @@ import pytest
 
 from sigma_data import Arrays, Csv, Frame, split
 from sigma_kernel import Environment
-from sigma_kernel.errors import SigmaDataError, SigmaError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, SigmaError
 from sigma_layers import Input, Output, SoftmaxCrossEntropy, SquaredDifference
 from sigma_optimisers import Adam
 from sigma_run import load
@@ -124,7 +124,7 @@ def test_the_columns_of_validation_are_those_of_training(flowers: pd.DataFrame, 
 
 
 def test_a_frame_without_a_target_says_how_to_name_it(flowers: pd.DataFrame) -> None:
-    with pytest.raises(SigmaDataError, match=r"Name its target column: Frame\(frame, target='kind'\)"):
+    with pytest.raises(SigmaConfigError, match=r"which column is to be predicted\? .* trainer\.target = 'kind'"):
         trained(flowers)
     with pytest.raises(SigmaDataError, match="there is no column 'sort'"):
         trained(Frame(flowers, "sort"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from html import escape
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
@@ -15,6 +16,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, component_name
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.graph.random import RowDraws
 from sigma_kernel.settings import Settled
+from sigma_kernel.tables import align_rows, html
 
 Label = str | int | float  # of a class; a boolean is an integer
 
@@ -265,6 +267,14 @@ class Inspection:
     findings: Sequence[str] = field(repr=False)
     document: Mapping[str, Any] = field(repr=False)
 
+    def __str__(self) -> str:
+        return "\n".join([self.head, *align_rows(self.table), *(f"note: {text}" for text in self.findings)])
+
+    def _repr_html_(self) -> str:
+        heading, *rows = self.table
+        notes = "".join(f"<li>{escape(text)}</li>" for text in self.findings)
+        return f"<p>{escape(self.head)}</p>{html(heading, rows)}" + (f"<ul>{notes}</ul>" if notes else "")
+
 
 @frozen
 class ConfigurationDraft:
@@ -276,7 +286,14 @@ class ConfigurationDraft:
 
 
 class Inspector(Settled):
-    """Inspect data of one form, and draft a configuration for them (component kind ``inspector``)."""
+    """Inspect data of one form, and draft a configuration for them (component kind ``inspector``).
+
+    An inspector that holds objects takes these, as well as paths, as the ``place`` of data.
+    """
+
+    def hold(self, given: Any) -> Any:
+        """Return an object, such as a frame, in a form that can be read repeatedly; by default None: it takes none."""
+        return None
 
     @abstractmethod
     def takes(self, place: Path) -> bool:

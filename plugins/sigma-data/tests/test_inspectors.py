@@ -44,7 +44,8 @@ def test_other_names_are_not(name: str, tmp_path: Path) -> None:
 def test_what_to_predict_must_be_said(tmp_path: Path) -> None:
     (tmp_path / "houses.csv").write_text(TEXT)
     with pytest.raises(
-        SigmaConfigError, match=r"which column is to be predicted\? Name it: --target 'gap'\. There are"
+        SigmaConfigError,
+        match=r"Name it: --target 'gap', or from Python trainer\.target = 'gap'\. There are",
     ):
         TableInspector().draft(tmp_path / "houses.csv", "houses.csv", {})
 

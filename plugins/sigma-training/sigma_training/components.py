@@ -31,6 +31,7 @@ from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.settings import MIXED, OWNED, PRECISIONS, is_table
 from sigma_training.data.dataset import FITTED, dataset
+from sigma_training.data.inference import InferredData, check_target
 from sigma_training.data.iterators import Shuffled
 from sigma_training.notation import parse
 
@@ -89,7 +90,9 @@ class Settings:
         network: An architecture, or its text form.
         data: One data set, or one for each split (``training``, ``validation``, ...): arrays by section, a tuple
             ``(inputs, targets)`` or ``(inputs, targets, weights)``, an iterable of such blocks (kept if it is an
-            iterator), a function that returns a generator of them, or a Dataset.
+            iterator), a function that returns a generator of them, or a Dataset. A path of a file or a folder, a frame
+            or a table of Arrow is inspected, see :class:`InferredData`.
+        target: The column to predict of a file, a frame, a table of Arrow, or a dictionary of columns.
         validation_split: The share of the rows to validate on, or a table with the keys ``split``, ``split_by``,
             ``seed`` and ``fold`` of a configuration's ``[data]``.
         optimiser: The optimiser of all parameters.
@@ -115,6 +118,7 @@ class Settings:
     operator: contracts.Operator | str | Mapping[str, Any] = "default:operator"
     network: Any = None
     data: Any = None
+    target: str | None = None
     validation_split: float | Mapping[str, Any] | None = None
     optimiser: Optimiser | None = None
     optimisers: Mapping[str, Optimisation] = field(factory=dict)
@@ -152,7 +156,11 @@ def resolve_settings(given: Settings) -> Settings:
     """Resolve names and tables to objects, except for the network, the backend, the operator and the hooks."""
     resolve, where = given.resolve, f"{given.name}."
     values = {a.name: getattr(given, a.name) for a in fields(Settings)}
-    values["data"] = data(resolve, where + "data", given.data)
+    check_target(given.name, given.target, given.data)
+    if isinstance(given.data, InferredData):
+        own = {name: value for name, value in given.data.settings().items() if name == "data" or not values[name]}
+        values |= {**own, "target": None}
+    values["data"] = data(resolve, where + "data", values["data"])
     kinds = {"metrics": Metric, "preprocessors": Preprocessor, "augmentations": contracts.Augmentation}
     for name, kind in kinds.items():
         values[name] = resolve_components(resolve, where + name, kind, values[name])

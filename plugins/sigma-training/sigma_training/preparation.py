@@ -181,7 +181,7 @@ class Stages:
     @stage("data", "batch_size")
     def feed(self) -> Feed:
         """Return the feed of minibatches, not preprocessed and on the host; :func:`prepare_session` adds both."""
-        settings, training = self.settings, self.encoded_splits["training"]
+        settings, training = self.resolved_settings, self.encoded_splits["training"]
         size, last = settings.batch_size, settings.last_batch
         if size is None:
             size = min(BATCH, len(training))
@@ -191,9 +191,9 @@ class Stages:
             size = min(size, len(training))
         if last not in ("keep", "drop"):
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
-        seed, chosen = settings.seed, self.resolved_settings
-        augmenter = Augmenter(seed, chosen.augmentations) if chosen.augmentations else None
-        return Feed(training, size, seed, dict, np.asarray, chosen.iterator, last == "keep", augmenter=augmenter)
+        seed, steps = settings.seed, settings.augmentations
+        augmenter = Augmenter(seed, steps) if steps else None
+        return Feed(training, size, seed, dict, np.asarray, settings.iterator, last == "keep", augmenter=augmenter)
 
     @stage("epochs")
     def epochs(self) -> float | None:

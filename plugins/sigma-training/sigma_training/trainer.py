@@ -23,6 +23,7 @@ from sigma_step.model import LAYERS
 from sigma_training.arguments import BELONGS, advise, check_metrics
 from sigma_training.components import SETTINGS, Learned, Settings, network
 from sigma_training.data.dataset import keep_blocks
+from sigma_training.data.inference import infer_data
 from sigma_training.evaluator import Evaluator
 from sigma_training.history.metrics import History
 from sigma_training.history.recorder import Recorder
@@ -88,8 +89,14 @@ class NetworkTrainer(Settings, contracts.Trainer):
             raise SigmaStateError(
                 f"{self.name}.{name}: is fixed, as the trainer is prepared. Set it before, on a new trainer."
             )
-        converter = {"seed": seed, "data": keep_blocks, "precision": precision}.get(name)
+        converter = {"seed": seed, "data": self._read_data, "precision": precision}.get(name)
         object.__setattr__(self, name, converter(value) if converter else value)
+        if name == "target":
+            object.__setattr__(self, "data", self._read_data(self.data))
+
+    def _read_data(self, given: Any) -> Any:
+        """Return data with the blocks of iterators kept, and inferred where they are a place or a table."""
+        return keep_blocks(infer_data(given, getattr(self, "target", None), self.resolve))
 
     def __repr__(self) -> str:
         network = "no network" if self.network is None else shorten(str(self.network), 120, placeholder=" ...")

@@ -17,11 +17,12 @@ from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
 from sigma_data.profiling.encoders import choose_encoder
+from sigma_data.profiling.inspectors import inspect_table
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.readers.csv import place as find_column
 from sigma_data.splitting import split
-from sigma_data.tables import open_table
-from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError, SigmaDataError
+from sigma_data.tables import InMemory, as_place, name_place, open_table
+from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import in_
 
 WORDS = np.dtypes.StringDType()
@@ -70,7 +71,8 @@ class Tabular(Divided):
     column another encoder, or excludes it. ``sigma data show`` prints the kinds, with their reasons.
 
     Args:
-        path: Path of the file or the folder; in a configuration, a relative one starts in its directory.
+        path: Path of the file or the folder; in a configuration, a relative one starts in its directory. From Python,
+            also a frame, or anything that Arrow reads.
         target: Column to predict; or several, which hold numbers.
         columns: Encoder by column, or ``"exclude"``; other columns get one that suits their kind.
         exclude: Columns to leave out.
@@ -82,7 +84,7 @@ class Tabular(Divided):
         format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
     """
 
-    path: Path = field(converter=Path)
+    path: Path | InMemory = field(converter=as_place, repr=lambda place: repr(name_place(place)))
     target: str | int | tuple[str | int, ...]
     columns: Mapping[str, Encoder | Literal["exclude"]] = field(factory=dict, kw_only=True)
     exclude: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
@@ -119,6 +121,10 @@ class Tabular(Divided):
         source = open_table(path, **self.format)
         check_names(dict.fromkeys(source.schema.names), columns.names, source.schema.names, source.name)
         return columns.apply(source.read(columns.names), source.place)
+
+    def profile(self) -> Inspection:
+        """Return what the table holds, as ``sigma data show`` prints it."""
+        return inspect_table(open_table(self.path, **self.format), name_place(self.path))
 
     def load(self) -> Loaded:
         """Return the splits, and the labels of the classes."""
@@ -202,7 +208,9 @@ class Tabular(Divided):
                 encoder = encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
                 by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
         if "inputs" not in by_section:
-            raise SigmaDataError(f"{self.path}: no column can be an input. Name an encoder for one in `columns`.")
+            raise SigmaDataError(
+                f"{name_place(self.path)}: no column can be an input. Name an encoder for one in `columns`."
+            )
         rows = table.select([column.name for columns in by_section.values() for column in columns]).take(training)
         held = goals[training].reshape(len(training), -1)
         single = held[:, 0] if held.shape[1] == 1 else None  # what encoders learn from: one number or class a row
@@ -215,7 +223,7 @@ class Tabular(Divided):
 
     def _read(self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray) -> EncodedRows:
         values = columns.apply(table, place, training)
-        return EncodedRows(values, columns.titles, columns, str(self.path), rows=table, place=place)
+        return EncodedRows(values, columns.titles, columns, name_place(self.path), rows=table, place=place)
 
 
 def choose_for(name: str, column: Any) -> dict[str, Any] | None:

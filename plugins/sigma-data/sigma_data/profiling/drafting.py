@@ -166,7 +166,7 @@ def choose_task(profile: Profile, target: str) -> PredictionTask:
                 'write targets = "numbers" and squared_difference().',
             )  # fmt: skip
         return PredictionTask(target, 0, f"numbers, {column.content}")
-    remedy = "Choose another column as --target."
+    remedy = "Choose another column as the target."
     raise SigmaDataError(f"{profile.name}: column {target!r} cannot be predicted: {column.inferred.reason}. {remedy}")
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import frozen
 
 from sigma_data.profiling.drafting import TableDraft, choose_task, count_rows
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.profile import Profile, profile_table
-from sigma_data.tables import open_table
+from sigma_data.tables import InMemory, RecordBatches, open_table
 from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError
 
 SUFFIXES = {
@@ -30,13 +31,15 @@ class TableInspector(Inspector):
             return any(_is_table(file) for file in place.rglob("*") if not file.name.startswith("."))
         return _is_table(place)
 
-    def inspect(self, place: Path) -> Inspection:
-        """Return the profile of a table."""
-        profile = profile_table(open_table(place).read(), place.name)
-        head = f"{place}: {profile.rows:,} rows, {len(profile.columns):,} columns"
-        return Inspection(head, [*profile.table()], describe_oddities(profile), profile.to_json())
+    def hold(self, given: Any) -> Any:
+        """Return a frame, or anything that Arrow reads, as a table of Arrow."""
+        return open_table(given).read()
 
-    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
+    def inspect(self, place: Path | InMemory) -> Inspection:
+        """Return the profile of a table."""
+        return inspect_table(open_table(place), _name(place))
+
+    def draft(self, place: Path | InMemory, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration that predicts the ``target`` from the other columns."""
         if unknown := {*wishes} - {"target"}:
             raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit a table. Give --target.")
@@ -44,17 +47,29 @@ class TableInspector(Inspector):
         if "target" not in wishes:
             names = source.schema.names
             raise SigmaConfigError(
-                f"{place}: which column is to be predicted? Name it: --target {names[-1]!r}. There are: "
-                f"{', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
+                f"{source.name}: which column is to be predicted? Name it: --target {names[-1]!r}, or from Python "
+                f"trainer.target = {names[-1]!r}. There are: {', '.join(names[:12])}"
+                f"{', ...' if len(names) > 12 else ''}."
             )
         table = source.read()
-        profile = profile_table(table, place.name)
+        profile = profile_table(table, _name(place))
         task = choose_task(profile, wishes["target"])
         inputs = tuple(c.name for c in profile.columns if c.name != task.target and c.encoder is not None)
         leaks = find_leaks(table, task.target, bool(task.classes), inputs)
-        name = place.name.partition(".")[0] or "table"
+        name = profile.name.partition(".")[0] or "table"
         draft = TableDraft(written, name, profile, task, leaks, find_groups(profile, task.target))
         return ConfigurationDraft(name, draft.text, draft.notes)
+
+
+def inspect_table(source: RecordBatches, name: str) -> Inspection:
+    """Return the profile of a table that is open."""
+    profile = profile_table(source.read(), name)
+    head = f"{source.name}: {profile.rows:,} rows, {len(profile.columns):,} columns"
+    return Inspection(head, [*profile.table()], describe_oddities(profile), profile.to_json())
+
+
+def _name(place: Path | InMemory) -> str:
+    return place.name if isinstance(place, Path) else "table"
 
 
 def describe_oddities(profile: Profile) -> list[str]:

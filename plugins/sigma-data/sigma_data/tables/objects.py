@@ -31,7 +31,7 @@ def as_table(value: Any, name: str) -> Any:
         return pa.Table.from_batches([value])
     if isinstance(value, Mapping):
         return pa.table({str(key): column for key, column in value.items()})
-    if type(value).__module__.startswith("pandas.") and hasattr(value, "columns"):
+    if type(value).__module__.partition(".")[0] == "pandas" and hasattr(value, "columns"):
         return pa.Table.from_pandas(value, preserve_index=False)
     if hasattr(value, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(value).read_all()

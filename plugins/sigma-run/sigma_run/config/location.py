@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args
 
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaConfigError
@@ -94,7 +95,8 @@ def _files(configuration: Configuration) -> Iterator[tuple[Place, Path]]:
 
 def _list_paths(choice: Choice[Any], head: Place) -> Iterator[tuple[Place, Path]]:
     for name, setting in settings(choice.factory).items():
-        if setting.type is Path:
+        types = (setting.type, *get_args(setting.type))
+        if Path in types and NoneType not in types:
             yield (*head, name), choice.settings[name]
         elif isinstance(inner := choice.settings.get(name), Choice):
             yield from _list_paths(inner, (*head, name))
