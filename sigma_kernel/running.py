@@ -147,6 +147,9 @@ class Runner:
             course.fail(error)
         self._end(course)
         self.wait_for_checkpoints()
+        if self.records.run is not None and course.failure is None:
+            for trainer in course.claimed:
+                trainer.conclude()
         try:
             with self._gate:
                 self.records.leave(summary := self.owner.summary())

@@ -11,13 +11,17 @@ from attrs import asdict, field, frozen
 from sigma_kernel.contracts.running import Lifecycle
 from sigma_kernel.plain import strict
 
+OPTIONAL = ("edited", "why", "baselines", "advice")
+
 
 @frozen
 class Summary:
     """The summary of a run; ``status`` is finished, stopped, interrupted or failed, or the state of an ongoing run.
 
     ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split
-    with edits in force, and ``why`` holds the reason of a failure; each is left out if empty.
+    with edits in force, and ``why`` holds the reason of a failure.  ``baselines`` have the metrics of predictions
+    without a network, by name and address, and ``advice`` what a user should know about the results.  Each of these is
+    left out if empty.
     """
 
     run: str
@@ -32,10 +36,12 @@ class Summary:
     parameters_sha256: str | None  # None after an abort, when trainers do not answer
     edited: dict[str, dict[str, int]] = field(factory=dict)
     why: str = ""
+    baselines: dict[str, dict[str, float]] = field(factory=dict, repr=False)
+    advice: list[str] = field(factory=list, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as strict JSON values: a metric that is not finite is None."""
-        return {name: x for name, x in strict(asdict(self)).items() if x or name not in ("edited", "why")}
+        return {name: x for name, x in strict(asdict(self)).items() if x or name not in OPTIONAL}
 
 
 def summarise(trainers: Mapping[str, Lifecycle], reachable: bool = True, **about: Any) -> Summary:
@@ -46,10 +52,14 @@ def summarise(trainers: Mapping[str, Lifecycle], reachable: bool = True, **about
     reports = {name: trainer.report() for name, trainer in trainers.items()}
     moments = [report.moment for report in reports.values()]
     metrics, edited = dict[str, float](), dict[str, dict[str, int]]()
+    baselines, advice = dict[str, dict[str, float]](), list[str]()
     for name, report in reports.items():
         head = f"{name}." if len(reports) > 1 else ""
         metrics |= {head + address: value for address, value in report.metrics.items()}
         edited |= {head + split: dict(counts) for split, counts in report.edited.items()}
+        advice += [head + text for text in report.advice]
+        for baseline, values in report.baselines.items():
+            baselines.setdefault(baseline, {}).update({head + address: value for address, value in values.items()})
     return Summary(
         backend=", ".join(dict.fromkeys(report.backend for report in reports.values())),
         epochs=max((moment.epoch for moment in moments), default=0),
@@ -58,6 +68,8 @@ def summarise(trainers: Mapping[str, Lifecycle], reachable: bool = True, **about
         metrics=metrics,
         parameters_sha256=_digest(trainers) if reachable else None,
         edited=edited,
+        baselines=baselines,
+        advice=advice,
         **about,
     )
 

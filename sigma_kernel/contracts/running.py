@@ -41,6 +41,8 @@ class TrainerReport:
         moment: The moment that it has reached.
         metrics: The last value of each metric, by address.
         edited: The numbers of rows with edits in force, by split.
+        baselines: The metrics of predictions without a network, by the name of the baseline and by address.
+        advice: What a user should know about the results, one sentence each.
     """
 
     status: str
@@ -48,6 +50,8 @@ class TrainerReport:
     moment: Moment
     metrics: Mapping[str, float] = field(factory=dict)
     edited: Mapping[str, Mapping[str, int]] = field(factory=dict)
+    baselines: Mapping[str, Mapping[str, float]] = field(factory=dict)
+    advice: Sequence[str] = ()
 
     __repr__ = brief
 
@@ -92,6 +96,9 @@ class Lifecycle(ABC):
     @abstractmethod
     def report(self) -> TrainerReport:
         """Return what training has reached."""
+
+    def conclude(self) -> None:  # noqa: B027  # most trainers have nothing to add
+        """Measure what only the report of a run that has ended holds, such as baselines; by default nothing."""
 
     @abstractmethod
     def digest_parameters(self, update: Callable[[bytes], object]) -> None:

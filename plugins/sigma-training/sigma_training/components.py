@@ -108,6 +108,8 @@ class Settings:
         initialisers: Rules ``(match, initialiser)`` by name; the most specific match wins.
         hooks: Hooks by name.
         metrics: Metrics, a list or by name.
+        baselines: Whether the summary of a run has the metrics of baselines: the majority or the mean, and a linear
+            model.
     """
 
     name: str = field(metadata=OWNED)
@@ -132,6 +134,7 @@ class Settings:
     initialisers: Mapping[str, tuple[str, contracts.Initialiser]] = field(factory=dict)
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
+    baselines: bool = True
     others: Mapping[str, Any] = field(factory=dict, metadata=OWNED)  # all trainers of the environment, by name
     learned: Learned = field(default=Learned(), metadata=OWNED)  # set by ``load``
 

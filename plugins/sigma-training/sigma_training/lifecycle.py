@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from attrs import define, field
@@ -11,8 +11,10 @@ from attrs import define, field
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.contracts.running import Goals, Lifecycle, TrainerReport
 from sigma_kernel.contracts.storing import Excerpt, Log, StoredRun
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaStateError, error_text
 from sigma_step.model import EPOCH, LAYERS
+from sigma_training.baselines.advice import compare_baselines
+from sigma_training.baselines.measuring import measure_baselines
 from sigma_training.commands.pause import Pause
 from sigma_training.commands.save import Save
 from sigma_training.commands.stop import StopTraining
@@ -31,6 +33,7 @@ class SessionLifecycle(Lifecycle):
     session: Session
     settings: Settings
     _restored: resuming.Restored | None = field(default=None, init=False)
+    _baselines: Mapping[str, Mapping[str, float]] | None = field(default=None, init=False)  # None: not measured yet
 
     # -- its state -----------------------------------------------------------------------------------------------------
     @property
@@ -67,7 +70,18 @@ class SessionLifecycle(Lifecycle):
         """Return what training has reached."""
         session = self.session
         edited = {split: session.setup.counts(split) for split in session.state.data.get("edits", ())}
-        return TrainerReport(session.status, session.backend_name, session.moment, _last_metrics(session), edited)
+        metrics, baselines = _last_metrics(session), self._baselines or {}
+        advice = tuple(compare_baselines(metrics, baselines, session.setup.direction))
+        return TrainerReport(session.status, session.backend_name, session.moment, metrics, edited, baselines, advice)
+
+    def conclude(self) -> None:
+        """Measure the baselines once, unless they are switched off or training is to go on."""
+        if self.settings.baselines and self._baselines is None and not self.is_interrupted:
+            self._baselines = {}
+            try:
+                self._baselines = measure_baselines(self.session)
+            except Exception as error:  # a failing layer, metric or data set must not fail a run that has ended
+                self.session.recorder.log(f"the baselines are not measured: {error_text(error)}")
 
     def digest_parameters(self, update: Callable[[bytes], object]) -> None:
         """Call ``update`` with the bytes of each parameter, in the order of their addresses."""

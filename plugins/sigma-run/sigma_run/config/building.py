@@ -63,6 +63,7 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
         "optimisers": {name: evolve(o, type=make_choices(o.type)) for name, o in (tables["optimisers"] or {}).items()},
         "order": tables["order"],
         "epochs": tables["epochs"],
+        "baselines": tables["baselines"],
         "metrics": {name: choice.make() for name, choice in (tables["metrics"] or {}).items()},
         "hooks": {
             **_verifying(run, tables["hooks"] or {}, catalogue),

@@ -130,6 +130,7 @@ class Description:
             **self._optimisers(where, base.optimisers),
             "order": [*trainer.order] or None,
             "epochs": trainer.epochs,
+            "baselines": None if trainer.baselines else False,
             "metrics": self._tables_by_name(f"{where}metrics", chosen.metrics, METRIC),
             "hooks": self._tables_by_name(f"{where}hooks", base.hooks),
         }

@@ -130,7 +130,8 @@ class Training:
 
     Several optimisers update one after another if ``order`` lists them.
 
-    Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before.
+    Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before. With ``baselines =
+    false``, the summary of the run has none.
     """
 
     optimiser: Choice[Optimiser] | None = None
@@ -138,6 +139,7 @@ class Training:
     order: Sequence[str] | None = None
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
     metrics: Mapping[str, Choice[Metric]] = tables(METRIC)
+    baselines: bool | None = None
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None
 

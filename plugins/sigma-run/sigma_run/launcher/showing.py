@@ -38,6 +38,10 @@ def tell(summary: Summary) -> None:
     if summary.why:
         say(f"  {summary.why}", "red")
     for address, value in summary.metrics.items():
-        say(f"  {address}  {value:.4g}")
+        others = {name: values[address] for name, values in summary.baselines.items() if address in values}
+        beside = ", ".join(f"{name} {baseline:.4g}" for name, baseline in others.items())
+        say(f"  {address}  {value:.4g}{f'  ({beside})' if beside else ''}")
+    for text in summary.advice:
+        say(f"  note: {text}", "yellow")
     if summary.folder is not None:
         say(f"  {'to continue: sigma resume ' if summary.status == 'interrupted' else ''}{summary.folder}")

@@ -1,0 +1,1 @@
+"""Baselines of a run: predictions without a network, which it must beat."""

@@ -1,0 +1,218 @@
+"""The summary of a run has baselines beside its metrics, and says if the network is no better."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sigma_data import Arrays
+from sigma_hooks import Accuracy, Evaluate
+from sigma_kernel import Environment, functions as f
+from sigma_layers import (
+    BinaryCrossEntropy,
+    Dense,
+    Embedding,
+    Flatten,
+    FunctionCost,
+    Input,
+    Output,
+    SoftmaxCrossEntropy,
+    SquaredDifference,
+)
+from sigma_run.launcher.group import main
+
+RANDOM = np.random.default_rng(3)
+X = RANDOM.normal(size=(120, 4)).astype("float32")
+NUMBERS = (X @ np.array([[3.0], [0.0], [-2.0], [1.0]]) + 100).astype("float32")
+KINDS = (X[:, 0] > 0.5).astype("int32") + (X[:, 1] > 0.5)
+TEST = slice(90, 120)
+
+
+def halves(**sections: Any) -> dict[str, Any]:
+    return {
+        "training": {name: values[:90] for name, values in sections.items()},
+        "validation": {name: values[90:] for name, values in sections.items()},
+    }
+
+
+def summary_of(network: Any, data: Any, folder: Path, epochs: int = 1, **settings: Any) -> Any:
+    with Environment("run", seed=0, folder=folder) as sigma:
+        about = {"backend": "numpy", "optimiser": "adam", "batch_size": 30, "epochs": epochs, **settings}
+        sigma.create_trainer(network=network, data=data, **about)
+        return sigma.run()
+
+
+def test_classes_have_the_majority_and_a_linear_model(tmp_path: Path) -> None:
+    summary = summary_of(
+        Input(4) + Dense(4) + Output(3) + SoftmaxCrossEntropy(),
+        halves(inputs=X, targets=KINDS),
+        tmp_path,
+        hooks={"score": Accuracy(on="validation")},
+    )
+    shares = np.bincount(KINDS[:90]) / 90
+    majority, linear = summary.baselines["majority"], summary.baselines["linear"]
+    assert majority["validation.loss"] == pytest.approx(-np.log(shares[KINDS[TEST]]).mean(), rel=1e-5)
+    assert majority["validation.accuracy"] == pytest.approx((KINDS[TEST] == shares.argmax()).mean())
+    assert linear["validation.accuracy"] > majority["validation.accuracy"]
+    assert linear.keys() == majority.keys() <= summary.metrics.keys()
+    (text,) = summary.advice
+    assert text.startswith(f"validation.accuracy is {summary.metrics['validation.accuracy']:.4g}, no better than ")
+    assert "of a linear model" in text
+    written = json.loads((Path(summary.folder) / "summary.json").read_text())
+    assert written["baselines"] == summary.baselines
+    assert written["advice"] == summary.advice
+
+
+def test_numbers_have_the_mean_in_their_units(tmp_path: Path) -> None:
+    summary = summary_of(
+        Input(4) + Dense(4, activation="tanh") + Output(1) + SquaredDifference(),
+        halves(inputs=X, targets=NUMBERS),
+        tmp_path,
+        preprocessors={"target": {"type": "standardise", "section": "targets"}},
+        hooks={"score": Evaluate(metrics={"error": "mean_absolute_error", "fit": "r_squared"})},
+    )
+    error = np.abs(NUMBERS[TEST] - NUMBERS[:90].mean()).mean()
+    assert summary.baselines["mean"]["validation.error"] == pytest.approx(error, rel=1e-5)
+    assert summary.baselines["mean"]["validation.loss"] == pytest.approx(
+        np.mean((NUMBERS[TEST] - NUMBERS[:90].mean()) ** 2) / NUMBERS[:90].var(), rel=1e-4
+    )
+    assert summary.baselines["linear"]["validation.error"] < 1e-3
+    assert summary.baselines["linear"]["validation.fit"] == pytest.approx(1.0)
+    assert "validation.error is" in summary.advice[0]
+    assert "no better than" in summary.advice[0]
+
+
+def test_a_network_that_is_better_is_not_told_so(tmp_path: Path) -> None:
+    targets = X[:, 0] * X[:, 1]  # no linear model can
+    network = Input(4) + 2 * Dense(32, activation="tanh") + Output(1) + SquaredDifference()
+    optimiser = {"type": "adam", "learning_rate": 0.02}
+    summary = summary_of(network, halves(inputs=X, targets=targets), tmp_path, 80, optimiser=optimiser)
+    assert summary.baselines.keys() == {"mean", "linear"}
+    assert summary.advice == []
+    assert "advice" not in summary.to_dict()
+
+
+def test_a_network_that_has_learned_nothing_is_told_the_remedy(tmp_path: Path) -> None:
+    noise = RANDOM.integers(0, 2, 120).astype("int32")
+    summary = summary_of(
+        Input(4) + Output(2) + SoftmaxCrossEntropy(),
+        halves(inputs=X, targets=np.where(np.arange(120) % 5 == 0, noise, 1)),
+        tmp_path,
+        optimiser={"type": "gradient_descent", "learning_rate": 0.0},
+        hooks={"score": Accuracy(on="validation")},
+    )
+    assert "of the baseline 'majority', which does not look at the inputs. Check that" in summary.advice[0]
+
+
+def test_baselines_change_no_bits_and_can_be_switched_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["run", "digits", "--epochs", "2", "--set", "run.backend=numpy"]
+    assert main(command) == 0
+    said = capsys.readouterr().err
+    assert "(majority 2.30" in said
+    assert "  note: validation.accuracy is" in said
+    assert main([*command, "--set", "trainer.baselines=false"]) == 0
+    said = capsys.readouterr().err
+    assert "majority" not in said
+    assert "note:" not in said
+    with_, without = (json.loads((run / "summary.json").read_text()) for run in sorted(Path("runs").iterdir()))
+    first, second = sorted(Path("runs").iterdir())
+    assert "baselines" not in without
+    for name in ("parameters_sha256", "metrics", "iterations"):
+        assert with_[name] == without[name]
+    states = [next(run.rglob("state.safetensors")).read_bytes() for run in (first, second)]
+    assert states[0] == states[1]
+    assert "baselines = false" in (second / "config.toml").read_text()
+    assert "baselines" not in (first / "config.toml").read_text()
+
+
+def test_without_a_run_folder_nothing_is_measured() -> None:
+    with Environment("run", seed=0) as sigma:
+        trainer = sigma.create_trainer(
+            network=Input(4) + Output(3) + SoftmaxCrossEntropy(), data=halves(inputs=X, targets=KINDS), optimiser="adam"
+        )
+        trainer.fit(epochs=1)
+        assert sigma.summary().baselines == {}
+
+
+def test_several_outputs_have_their_own_and_rows_their_weights(tmp_path: Path) -> None:
+    trunk = Input(4) + Dense(5)
+    size = Output(1, name="size") + SquaredDifference(targets="size", weight=0.5)
+    trunk.link(size)
+    kind = trunk + Output(3, name="kind") + SoftmaxCrossEntropy(targets="kind")
+    weights = RANDOM.uniform(0.1, 2, 120).astype("float32")
+    summary = summary_of(
+        [kind, size],
+        halves(inputs=X, kind=KINDS, size=NUMBERS, weights=weights),
+        tmp_path,
+        hooks={"score": Evaluate(metrics={"kind.hit": "accuracy", "size.error": "mean_absolute_error"})},
+    )
+    constant = summary.baselines["constant"]
+    mean = np.average(NUMBERS[:90, 0], weights=weights[:90])
+    assert constant["validation.size.error"] == pytest.approx(np.abs(NUMBERS[TEST] - mean).mean(), rel=1e-4)
+    shares = np.bincount(KINDS[:90], weights[:90]) / weights[:90].sum()
+    kinds = np.average(-np.log(shares[KINDS[TEST]]), weights=weights[TEST])
+    sizes = np.average((NUMBERS[TEST, 0] - mean) ** 2, weights=weights[TEST])
+    assert constant["validation.loss"] == pytest.approx(kinds + 0.5 * sizes, rel=1e-4)
+    assert summary.baselines["linear"]["validation.size.error"] < 0.01
+
+
+def test_several_decisions_are_fitted_each(tmp_path: Path) -> None:
+    targets = (X[:, :2] > 0.3).astype("float32")
+    summary = summary_of(
+        Input(4) + Output(2) + BinaryCrossEntropy(),
+        halves(inputs=X, targets=targets),
+        tmp_path,
+        hooks={"score": Evaluate(metrics={"hit": "threshold_accuracy"})},
+    )
+    wrong = np.abs((targets[:90].mean(axis=0) > 0.5) - targets[TEST]).mean()
+    assert summary.baselines["majority"]["validation.hit"] == pytest.approx(1 - wrong)
+    assert summary.baselines["linear"]["validation.hit"] > 0.9
+
+
+def blocks() -> Iterator[Any]:
+    yield X, KINDS
+
+
+@pytest.mark.parametrize(
+    ("network", "data", "names"),
+    [
+        (Input(4, dtype="int32") + Embedding(9, 3) + Flatten() + Output(3) + SoftmaxCrossEntropy(),
+         halves(inputs=np.abs(X).astype("int32"), targets=KINDS), {"majority"}),
+        (Input(2, 2) + Output(3) + SoftmaxCrossEntropy(),
+         halves(inputs=X.reshape(-1, 2, 2), targets=np.stack([KINDS, KINDS], axis=1)), {"majority"}),
+        (Input(4) + Output(1) + FunctionCost(lambda y, t: f.mean(f.square(y - t))), halves(inputs=X, targets=NUMBERS),
+         {"mean", "linear"}),
+        (Input(4) + Dense(4) + Output(3) + SoftmaxCrossEntropy(), {"training": blocks, "validation": blocks}, set()),
+        (Input(4) + Output(3) + SoftmaxCrossEntropy(), Arrays(inputs=X, targets=KINDS), set()),
+    ],
+)  # fmt: skip
+def test_there_are_those_that_fit_the_data(network: Any, data: Any, names: set[str], tmp_path: Path) -> None:
+    summary = summary_of(network, data, tmp_path)
+    assert {*summary.baselines} == names
+
+
+def test_an_error_of_a_baseline_does_not_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise ZeroDivisionError("of its own")
+
+    monkeypatch.setattr("sigma_training.baselines.measuring.fit_linear", fail)
+    with Environment("run", seed=0, folder=tmp_path) as sigma:
+        sigma.create_trainer(
+            network=Input(4) + Output(3) + SoftmaxCrossEntropy(),
+            data=halves(inputs=X, targets=KINDS),
+            optimiser="adam",
+            epochs=1,
+        )
+        summary = sigma.run()
+        said = [text for _, text in sigma.messages.entries_after(0)]
+    assert summary.status == "finished"
+    assert summary.baselines == {}
+    assert "the baselines are not measured: ZeroDivisionError: of its own" in "\n".join(said)
