@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import sigma_ml as sm
+from sigma_kernel import ConfigurationDraft, Inspection, Inspector
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_run.launcher.group import main
 from sigma_training.data.inference import InferredData
@@ -172,3 +173,43 @@ def test_other_data_are_left_alone() -> None:
     sections = {"inputs": np.zeros((4, 2)), "targets": np.zeros(4)}
     for data in (sections, (sections["inputs"], sections["targets"]), sm.data.Arrays(**sections), lambda: iter(())):
         assert trainer_on(data).data is data
+
+
+DRAFT = """
+format = 1
+run.name = "set"
+network.architecture = "input() + output() + softmax_cross_entropy()"
+[data]
+batch_size = 4
+preprocessors.scale = { type = "scale", factor = 2.0 }
+augmentations.noise = "noise"
+[data.dataset]
+type = "npy"
+inputs = "HERE"
+"""
+
+
+class OwnInspector(Inspector):
+    """Takes anything, and drafts a nested table."""
+
+    def takes(self, place: Path) -> bool:
+        return True
+
+    def inspect(self, place: Path) -> Inspection:
+        return Inspection(f"{place}: all", [["a"], ["b"]], [], {})
+
+    def draft(self, place: Path, written: str, wishes: Any) -> ConfigurationDraft:
+        return ConfigurationDraft("set", DRAFT.replace("HERE", written), [])
+
+
+def test_the_settings_are_those_of_the_data_in_the_draft_of_any_inspector(tmp_path: Path) -> None:
+    inferred = InferredData(tmp_path / "x.npy", OwnInspector())
+    assert inferred.settings() == {
+        "data": {"type": "npy", "inputs": (tmp_path / "x.npy").as_posix()},
+        "batch_size": 4,
+        "preprocessors": {"scale": {"type": "scale", "factor": 2.0}},
+        "augmentations": {"noise": "noise"},
+    }
+    assert str(inferred.profile()) == f"{tmp_path / 'x.npy'}: all\na\nb"
+    assert repr(inferred) == f"InferredData(place={str(tmp_path / 'x.npy')!r}, target=None)"
+    assert OwnInspector().hold(TABLE) is None

@@ -141,7 +141,7 @@ def _fit_logistic(columns: np.ndarray, goals: Goals) -> np.ndarray:
 def _spread(chances: np.ndarray, along: np.ndarray, softmax: bool) -> np.ndarray:
     """Return the variance of what is predicted, along a direction, of each row and output."""
     if not softmax:
-        return chances * (1 - chances) * along**2
+        return np.asarray(chances * (1 - chances) * along**2)
     middle = (chances * along).sum(axis=1, keepdims=True)
     return np.asarray(chances * (along - middle) ** 2)
 
