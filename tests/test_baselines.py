@@ -12,7 +12,7 @@ import pytest
 
 from sigma_data import Arrays
 from sigma_hooks import Accuracy, Evaluate
-from sigma_kernel import Environment, functions as f
+from sigma_kernel import Environment, Metric, functions as f
 from sigma_layers import (
     BinaryCrossEntropy,
     Dense,
@@ -162,6 +162,51 @@ def test_several_outputs_have_their_own_and_rows_their_weights(tmp_path: Path) -
     sizes = np.average((NUMBERS[TEST, 0] - mean) ** 2, weights=weights[TEST])
     assert constant["validation.loss"] == pytest.approx(kinds + 0.5 * sizes, rel=1e-4)
     assert summary.baselines["linear"]["validation.size.error"] < 0.01
+
+
+def test_live_weights_of_costs_are_those_of_the_run(tmp_path: Path) -> None:
+    with Environment("run", seed=0, folder=tmp_path) as sigma:
+        network = Input(4) + Output(1) + SquaredDifference(name="cost", weight=2.0)
+        data = halves(inputs=X, targets=NUMBERS)
+        trainer = sigma.create_trainer(network=network, data=data, backend="numpy", optimiser="adam", epochs=1)
+        trainer.prepare()
+        sigma.set("trainer.network.layers.cost.weight", 0.5)
+        summary = sigma.run()
+    error = np.mean((NUMBERS[TEST] - NUMBERS[:90].mean()) ** 2)
+    assert summary.baselines["mean"]["validation.loss"] == pytest.approx(0.5 * error, rel=1e-4)
+
+
+def test_they_are_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[Any]()
+    monkeypatch.setattr("sigma_training.lifecycle.measure_baselines", lambda session: calls.append(session) or {})
+    with Environment("run", seed=0, folder=tmp_path) as sigma:
+        trainer = sigma.create_trainer(
+            network=Input(4) + Output(3) + SoftmaxCrossEntropy(), data=halves(inputs=X, targets=KINDS), optimiser="adam"
+        )
+        trainer.fit(epochs=1)
+        trainer.fit(epochs=1)
+    assert calls == [trainer.session]
+
+
+class Distance(Metric):
+    """The distance of predictions from another section than the targets."""
+
+    section = "inputs"
+    better = "lower"
+
+    def totals(self, prediction: Any, targets: Any) -> Any:
+        return f.sum(f.abs(prediction - targets))
+
+
+def test_metrics_that_read_other_sections_are_left_out(tmp_path: Path) -> None:
+    summary = summary_of(
+        Input(4) + Output(4) + SquaredDifference(targets="goals"),
+        halves(inputs=X, goals=X * 2),
+        tmp_path,
+        hooks={"score": Evaluate(metrics={"far": Distance(), "error": "mean_absolute_error"})},
+    )
+    assert "validation.far" in summary.metrics
+    assert summary.baselines["mean"].keys() == {"validation.loss", "validation.error"}
 
 
 def test_several_decisions_are_fitted_each(tmp_path: Path) -> None:

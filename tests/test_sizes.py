@@ -49,6 +49,7 @@ def sizes_of(trainer: Any) -> dict[str, tuple[int, ...]]:
         (np.array(list("abcd") * 6), SoftmaxCrossEntropy(), 4),
         (np.eye(3)[LABELS], SoftmaxCrossEntropy(), 3),
         (np.where(LABELS == 2, -100, LABELS), SoftmaxCrossEntropy(ignore_index=-100), 2),
+        (np.where(LABELS == 2, 9, LABELS), SoftmaxCrossEntropy(ignore_index=9), 2),
         (LABELS % 2, BinaryCrossEntropy(), 1),
         (np.stack([LABELS % 2] * 4, axis=1), BinaryCrossEntropy(), 4),
         (ROWS[:, 0], SquaredDifference(), 1),

@@ -90,6 +90,22 @@ def test_at_the_optimum_of_logistic_regression_the_slope_is_0(kind: str, values:
     assert np.abs((each[:, None] * (chances - wanted)).sum(axis=0)).max() < 0.002 * 200
 
 
+def test_columns_that_depend_on_each_other_are_no_reason_to_stop_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(1)
+    columns = random.normal(size=(300, 20)) @ random.normal(size=(20, 20)) ** 3
+    labels = (columns @ random.normal(size=(20, 8)) / 20 + random.normal(size=(300, 8))).argmax(axis=1).astype("int32")
+
+    def loss() -> float:
+        matrix, shift = fit_linear(columns, goals(CLASSES, labels, 8))
+        chances = softmax(columns @ matrix + shift)[np.arange(300), labels]
+        return float(-np.log(chances).mean() + 0.5 * np.sum((matrix * columns.std(axis=0)[:, None]) ** 2) / 300)
+
+    here = loss()
+    monkeypatch.setattr("sigma_training.baselines.fitting.TOLERANCE", 1e-15)
+    monkeypatch.setattr("sigma_training.baselines.fitting.STEPS", 20_000)
+    assert here - loss() < 1e-5
+
+
 def test_the_order_of_the_rows_does_not_matter() -> None:
     order = RANDOM.permutation(200)
     first = fit_linear(X, goals(CLASSES, LABELS, 3))
