@@ -235,6 +235,7 @@ def blocks() -> Iterator[Any]:
          halves(inputs=X.reshape(-1, 2, 2), targets=np.stack([KINDS, KINDS], axis=1)), {"majority"}),
         (Input(4) + Output(1) + FunctionCost(lambda y, t: f.mean(f.square(y - t))), halves(inputs=X, targets=NUMBERS),
          {"mean", "linear"}),
+        (Input(4) + Dense(2) + Output(4) + SquaredDifference(targets="inputs"), halves(inputs=X), {"mean"}),
         (Input(4) + Dense(4) + Output(3) + SoftmaxCrossEntropy(), {"training": blocks, "validation": blocks}, set()),
         (Input(4) + Output(3) + SoftmaxCrossEntropy(), Arrays(inputs=X, targets=KINDS), set()),
     ],

@@ -70,9 +70,11 @@ class Judged:
         return Goals(kind, targets, self.setup.model.shapes.outputs[output].shape, weights, cost.ignores)
 
     def inputs(self, rows: Host) -> np.ndarray | None:
-        """Return the numbers of all input sections as vectors; None if one of them has indices."""
-        sections = [rows[name] for name in self.setup.model.network.sections(costs=False)]
-        if any(section.dtype.kind != "f" for section in sections):
+        """Return the numbers of all input sections as vectors; None if one of them has indices, or is the targets."""
+        names = self.setup.model.network.sections(costs=False)
+        sections = [rows[name] for name in names]
+        copied = {cost.layer.targets for cost in self.costs.values()} & {*names}  # which the identity predicts
+        if copied or any(section.dtype.kind != "f" for section in sections):
             return None
         return np.concatenate([section.reshape(len(section), -1) for section in sections], axis=1, dtype=np.float64)
 
