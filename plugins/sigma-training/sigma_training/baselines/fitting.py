@@ -118,37 +118,36 @@ def _fit_logistic(columns: np.ndarray, goals: Goals) -> np.ndarray:
     """
     softmax = goals.kind == CLASSES
     link, bound = (_softmax, 0.5) if softmax else (_sigmoid, 0.25)
-    weights, penalty = goals.weights[:, None], np.full((columns.shape[1], 1), RIDGE)
-    penalty[-1] = 1e-9  # the shift has none
-    inverse = np.linalg.inv(bound * columns.T @ (columns * weights) + np.diag(penalty[:, 0]))
-    here = direction = last = np.zeros((columns.shape[1], goals.values.shape[1]))
-    sums, size = columns @ here, 0.0
+    rows, wanted, weights = np.ascontiguousarray(columns.T), np.ascontiguousarray(goals.values.T), goals.weights
+    penalty = np.append(np.full(len(rows) - 1, RIDGE), 1e-9)  # the shift has none
+    inverse = np.linalg.inv(bound * (rows * weights) @ columns + np.diag(penalty))
+    here = direction = last = np.zeros((len(wanted), len(rows)))
+    sums, size = here @ rows, 0.0
     for _ in range(STEPS):
         chances = link(sums)
-        slope = columns.T @ (weights * (chances - goals.values)) + penalty * here
-        natural = inverse @ slope
+        slope = (weights * (chances - wanted)) @ columns + penalty * here
+        natural = slope @ inverse
         turn = max(0.0, float(np.vdot(natural, slope - last)) / size) if size else 0.0
         direction, last, size = turn * direction - natural, slope, float(np.vdot(natural, slope))
-        along = columns @ direction
+        along = direction @ rows
         curve = np.sum(weights * _spread(chances, along, softmax)) + np.sum(penalty * direction**2)
         step = -float(np.vdot(slope, direction)) / curve if curve else 0.0
         here, sums = here + step * direction, sums + step * along
         if step**2 * curve / 2 < TOLERANCE * weights.sum():
             break
-    return here
+    return here.T
 
 
 def _spread(chances: np.ndarray, along: np.ndarray, softmax: bool) -> np.ndarray:
-    """Return the variance of what is predicted, along a direction, of each row and output."""
+    """Return the variance of what is predicted, along a direction, of each output and row."""
     if not softmax:
         return np.asarray(chances * (1 - chances) * along**2)
-    middle = (chances * along).sum(axis=1, keepdims=True)
-    return np.asarray(chances * (along - middle) ** 2)
+    return np.asarray(chances * (along - (chances * along).sum(axis=0)) ** 2)
 
 
 def _softmax(sums: np.ndarray) -> np.ndarray:
-    powers = np.exp(sums - sums.max(axis=1, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+    powers = np.exp(sums - sums.max(axis=0))
+    return np.asarray(powers / powers.sum(axis=0))
 
 
 def _sigmoid(sums: np.ndarray) -> np.ndarray:
