@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_data.frames import check_names
+from sigma_data.streaming import RowsToPredict, stream_rows
 from sigma_kernel import Encoder, Extractor, SigmaConfigError, SigmaDataError, catalogue
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.settings import SHAPE, optional
@@ -62,6 +63,15 @@ class EncodedColumn:
             where = "" if error.row is None else f"{place(error.row)}: "
             raise SigmaDataError(f"{where}column {self.name!r}: {error.args[0]}") from error
 
+    def count_replaced(self, column: Any) -> tuple[int, int]:
+        """Return how many values are missing, and how many are categories that no training row has."""
+        columns = import_module("sigma_data.encoders.columns")
+        missing = columns.is_missing(columns.decode(join(column)))
+        seen = [*self.state.get("categories", ()), *(rare if isinstance(rare := self.state.get("rare"), list) else ())]
+        if not seen:
+            return int(missing.sum()), 0
+        return int(missing.sum()), int(((columns.place_categories(join(column), seen) < 0) & ~missing).sum())
+
     @property
     def titles(self) -> tuple[str, ...]:
         """Return a name for each number."""
@@ -82,11 +92,13 @@ class EncodedColumns(Extractor):
         columns: The columns, each with its encoder, in the order of a sample's elements.
         shape: Shape of a sample; by default a vector.
         section: Section to extract.
+        kept: Columns that name a row, which are kept beside its predictions.
     """
 
     columns: tuple[EncodedColumn, ...]
     shape: tuple[int, ...] | None = field(default=None, validator=optional(SHAPE))
     section: str = "inputs"
+    kept: tuple[str, ...] = ()
 
     def fit(self, table: Any, targets: np.ndarray | None, place: Place) -> EncodedColumns:
         """Return the same columns, fitted on the rows of a table of Arrow, with the number or class of each."""
@@ -103,6 +115,19 @@ class EncodedColumns(Extractor):
         parts = [column.apply(table, place, training) for column in self.columns]
         whole = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
         return whole if self.shape is None else whole.reshape(len(whole), *self.shape)
+
+    def stream(self, others: Sequence[Any], place: Any, rows: int, **how: Any) -> Iterator[RowsToPredict]:
+        """Yield a table in parts, with the sections of other extractors; see :func:`stream_rows`."""
+        return stream_rows([self, *others], place, rows, **how)
+
+    def count_replaced(self, table: Any) -> dict[str, tuple[int, int]]:
+        """Return how many values of each column are missing, and how many unseen."""
+        return {column.name: column.count_replaced(table[column.name]) for column in self.columns}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return the names of the columns that are read."""
+        return self.names
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -123,7 +148,8 @@ class EncodedColumns(Extractor):
         """Return the settings as a table of plain values."""
         shape = {} if self.shape is None else {"shape": [*self.shape]}
         columns = [column.to_plain() for column in self.columns]
-        return {"type": "sigma-data:encoded", "columns": columns, **shape, "section": self.section}
+        kept = {"kept": [*self.kept]} if self.kept else {}
+        return {"type": "sigma-data:encoded", "columns": columns, **shape, "section": self.section, **kept}
 
 
 def read_encoded(learned: Mapping[str, Any], section: str, where: str) -> EncodedColumns:
@@ -134,7 +160,7 @@ def read_encoded(learned: Mapping[str, Any], section: str, where: str) -> Encode
             EncodedColumn(column["name"], make_encoder(column["encoder"]), column["state"])
             for column in table["columns"]
         ]
-        return EncodedColumns(tuple(columns), table.get("shape"), section)
+        return EncodedColumns(tuple(columns), table.get("shape"), section, tuple(table.get("kept", ())))
     except (AttributeError, KeyError, TypeError, SigmaConfigError) as error:
         raise SigmaDataError(
             f"{where}: the columns of the training are damaged in the checkpoint: it holds "

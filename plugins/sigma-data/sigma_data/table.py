@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from attrs import asdict, field, frozen
 
 from sigma_data.categories import categories, one_hot
 from sigma_data.frames import as_categories, cells, check_names, columns_of, order_of
-from sigma_data.labels import check_exact, list_first
+from sigma_data.labels import Row, check_exact, list_first
+from sigma_data.streaming import RowsToPredict, stream_rows
 from sigma_kernel import Extractor, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import SHAPE, finite, is_finite, must, optional
 
@@ -47,6 +48,7 @@ class Table(Extractor):
         scale: Factor on the numbers.
         shape: Shape of a sample; by default a vector.
         section: Section to extract.
+        kept: Columns that name a row, which are kept beside its predictions.
     """
 
     columns: tuple[str, ...] = field(converter=_tuples, validator=must(_are_names, "names"))
@@ -58,21 +60,41 @@ class Table(Extractor):
     scale: float = field(default=1.0, validator=finite)
     shape: tuple[int, ...] | None = field(default=None, converter=_tuples, validator=optional(SHAPE))
     section: str = "inputs"
+    kept: tuple[str, ...] = field(default=(), converter=_tuples, validator=must(_are_names, "names"))
 
     def extract(self, records: Any) -> dict[str, np.ndarray]:
         """Return the section; raises SigmaDataError for columns and values that do not fit."""
         return self.complete(records, ALONE)
 
-    def complete(self, records: Any, remedy: str) -> dict[str, np.ndarray]:
+    def stream(self, others: Sequence[Any], place: Any, rows: int, **how: Any) -> Iterator[RowsToPredict]:
+        """Yield a table in parts, with the sections of other extractors; see :func:`stream_rows`."""
+        return stream_rows([self, *others], place, rows, **how)
+
+    def apply(self, table: Any, place: Row) -> np.ndarray:
+        """Return the section of a table of Arrow; ``place`` says where a row is, for errors."""
+        return self.complete(table, ALONE, place)[self.section]
+
+    def count_replaced(self, table: Any) -> dict[str, tuple[int, int]]:
+        """Return how many values of each column of numbers are missing; none of them is unseen."""
+        numbers = [name for name in self.columns if name not in self.categories and self.missing is not None]
+        return {name: (int(np.isnan(cells(table[name], name)).sum()), 0) for name in numbers}
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Return the names of the columns that are read."""
+        return self.columns
+
+    def complete(self, records: Any, remedy: str, place: Row | None = None) -> dict[str, np.ndarray]:
         """Return the section; the error for a missing value ends with a remedy."""
         there = columns_of(records)
         check_names(there, self.columns, self.others, "frame")
-        values = self.read(there)
+        values = self.read(there, place)
         if self.missing is not None:
             values = np.where(np.isnan(values), self.missing, values)
         for row, column in np.argwhere(np.isnan(values))[:1]:
             lost = int(np.isnan(values).any(axis=1).sum())
-            where = f"frame: column {self.names[column]!r}, row {row}"
+            where = f"column {self.names[column]!r}"
+            where = f"{place(row)}: {where}" if place else f"frame: {where}, row {row}"
             raise SigmaDataError(f"{where}: a value is missing, in {lost} of {len(values)} rows. {remedy}")
         values = values if self.scale == 1.0 else values * self.scale
         return {self.section: values if self.shape is None else values.reshape(len(values), *self.shape)}
@@ -115,15 +137,15 @@ class Table(Extractor):
         if self.scale != trained.scale:
             raise SigmaDataError(f"{where}: scale is {self.scale:g}; in the training, {trained.scale:g}. Set that.")
 
-    def read(self, columns: Mapping[str, Any]) -> np.ndarray:
+    def read(self, columns: Mapping[str, Any], place: Row | None = None) -> np.ndarray:
         """Return the columns as float64, encoded, NaN for missing values."""
-        parts = [self._read(name, columns[name]) for name in self.columns]
+        parts = [self._read(name, columns[name], place or "frame: row {}".format) for name in self.columns]
         return np.column_stack(parts).astype(np.float64, copy=False)
 
-    def _read(self, name: str, column: Any) -> np.ndarray:
+    def _read(self, name: str, column: Any, place: Row) -> np.ndarray:
         values = cells(column, where := f"frame: column {name!r}")
         if name in self.categories:
-            return one_hot(as_categories(values), self.categories[name], lambda row: f"frame: row {row}", name)
+            return one_hot(as_categories(values), self.categories[name], place, name)
         if values.dtype.kind == "T":
             raise SigmaDataError(
                 f"{where}: holds words, such as {next(filter(None, values.tolist()), '')!r}. Name it in "

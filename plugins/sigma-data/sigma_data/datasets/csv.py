@@ -122,7 +122,10 @@ class Csv(Divided):
         inputs, others = self._found
         fill = None if isinstance(self.missing, str) else float(self.missing)
         encoded = {inputs[int(i)]: names for i, names in self._categories.items()}
-        return Table(inputs, others, encoded, fill, self.scale, self.shape)
+        aside = (*as_tuple(self.exclude), *(() if self.group is None else (self.group,)))
+        names = self._header() if aside else []
+        kept = dict.fromkeys(names[place(column, names, str(self.path))] for column in aside)
+        return Table(inputs, others, encoded, fill, self.scale, self.shape, kept=(*kept,))
 
     def all_rows(self) -> tuple[Arrays, tuple[Label, ...]]:
         """Return all rows that are not dropped."""
@@ -284,6 +287,11 @@ class Csv(Divided):
     def _form(self) -> dict[str, Any]:
         """Return the settings of the file's format."""
         return {"encoding": self.encoding, "decimal": self.decimal, "thousands": self.thousands}
+
+    @property
+    def format(self) -> dict[str, Any]:
+        """Return the settings with which other tables like this file are opened."""
+        return {"delimiter": self.delimiter, "header": self.header, **self._form}
 
 
 def _no_input(column: str | int) -> SigmaConfigError:

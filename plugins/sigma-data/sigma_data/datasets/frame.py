@@ -106,7 +106,8 @@ class Frame(Divided):
         check_names(there, columns, tuple(there), "frame")
         fill = None if isinstance(self.missing, str) else float(self.missing)
         unread = tuple(name for name in there if name not in columns)
-        table = Table(columns, unread, missing=fill, scale=self.scale, shape=self.shape)
+        aside = (*self._column_setting("exclude", there), *self._column_setting("group", there))
+        table = Table(columns, unread, missing=fill, scale=self.scale, shape=self.shape, kept=aside)
         categorical = [name for name in columns if is_categorical(there[name])]
         return evolve(table, categories=table.encoding(there, [*dict.fromkeys([*encoded, *categorical])]))
 

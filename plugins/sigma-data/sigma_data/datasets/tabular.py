@@ -37,6 +37,7 @@ class Roles:
     weights: str = ""
     group: str = ""
     time: str = ""
+    excluded: tuple[str, ...] = ()
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -173,7 +174,7 @@ class Tabular(Divided):
             raise SigmaConfigError(f"Tabular.columns: {name!r} is no input. Leave it out of `columns`.")
         others = {*targets, *gone, aside["weights"], aside["group"]}
         inputs = tuple(name for name in names if name not in others)
-        return Roles(targets, inputs, **aside)
+        return Roles(targets, inputs, **aside, excluded=tuple(dict.fromkeys(gone)))
 
     def _select_rows(self, table: Any, roles: Roles, source: Any) -> tuple[Any, np.ndarray]:
         """Return the rows with a target, in the order of time if there is one, and their numbers in the table."""
@@ -202,9 +203,12 @@ class Tabular(Divided):
     ) -> dict[str, EncodedColumns]:
         """Return the columns of each section, their encoders fitted on the training rows."""
         by_section: dict[str, list[EncodedColumn]] = {}
+        kept = dict.fromkeys((*roles.excluded, *filter(None, (roles.group, roles.time))))
         for name in roles.inputs:
             encoder: Any = self.columns.get(name) or choose_for(name, table[name])
-            if encoder is not None:
+            if encoder is None:
+                kept |= {name: None} if infer_kind(name, table[name]).kind == "identifier" else {}
+            else:
                 encoder = encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
                 by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
         if "inputs" not in by_section:
@@ -215,7 +219,7 @@ class Tabular(Divided):
         held = goals[training].reshape(len(training), -1)
         single = held[:, 0] if held.shape[1] == 1 else None  # what encoders learn from: one number or class a row
         return {
-            section: EncodedColumns(tuple(columns), section=section).fit(
+            section: EncodedColumns(tuple(columns), section=section, kept=(*kept,) if section == "inputs" else ()).fit(
                 rows, single, lambda row: place(int(training[row]))
             )
             for section, columns in by_section.items()

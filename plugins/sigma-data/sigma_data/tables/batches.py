@@ -58,6 +58,12 @@ class RecordBatches:
         """Return fresh batches, the same rows each time."""
         return self._iterate(None)
 
+    def select(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Return fresh batches of these columns; raise SigmaDataError for one that is not there."""
+        for name in columns:
+            self._field(name)
+        return self._iterate(columns)
+
     def place(self, row: int) -> str:
         """Return where a row, counted from 0, stands: ``houses.csv:17``, ``houses.parquet: row 16``."""
         return self.locate(row)

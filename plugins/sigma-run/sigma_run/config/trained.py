@@ -36,6 +36,7 @@ from sigma_run.config import choosing
 from sigma_run.config.stored import SUMMARY, changed_plugins, open_stored, read_document
 from sigma_run.config.stores import CONFIGURATION, open_run
 from sigma_run.config.trained_data import TrainedData, check_parameters
+from sigma_run.predicting.predicted import PredictedTable, predict_table
 from sigma_step.graphs import prediction_step
 from sigma_step.live import Live
 from sigma_step.model import LAYERS, Model
@@ -103,8 +104,36 @@ class Trained:
         curves = self.run.curves(warnings.warn)
         return History.from_curves(curves.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
 
+    @property
+    def dataset(self) -> Any:
+        """Return the data set that the network was trained on, as it is described; nothing is read."""
+        return self.trainer.data
+
+    @property
+    def extractors(self) -> dict[str, Any]:
+        """Return what reads tables, by section; empty if the network was not trained on columns with names."""
+        frames, resolve = self.trainer.learned.facts_of("frames"), self.trainer.resolve
+        return {name: resolve("extractor", frames[name]) for name in self.shapes if name in frames}
+
+    @property
+    def predicted_columns(self) -> dict[str, Sequence[str]]:
+        """Return the names of the columns that were targets, of classes too, by output, of those that have any."""
+        facts, costs = self.trainer.learned.facts_of("targets"), self.network.targeted_costs
+        sections = {cost.sources[0]: cost.layer.targets for cost in reversed(costs)}
+        return {**{name: facts[section] for name, section in sections.items() if section in facts}, **self.targets}
+
+    def predict_table(self, place: Any, keep: Sequence[str] = (), white: float | None = None) -> PredictedTable:
+        """Return the predictions for a file, a folder of pictures or a frame as a table.
+
+        It begins with the columns that name a row, which the training left out, and those to ``keep``; classes are
+        named, and have their probabilities.  ``white`` is that of :meth:`read`.
+        """
+        return predict_table(self, place, keep, white)
+
     def predict(self, samples: Any, batch_size: int | None = None) -> Any:
         """Predict for samples, an array or one per input section; they are preprocessed as in training.
+
+        The path of a file is predicted as a table, see :meth:`predict_table`.
 
         The result has the same bits as ``trainer.predict`` on the same backend. If the network ends in
         ``softmax_cross_entropy`` or ``binary_cross_entropy``, predictions are probabilities, else the values of the
@@ -113,6 +142,8 @@ class Trained:
         Rows are computed ``batch_size`` at a time, by default as many as in training. With 1, the bits of a row do not
         depend on the others.
         """
+        if isinstance(samples, str | Path):
+            return self.predict_table(samples)
         evaluator, steps, arrays = self._ready(samples)
         evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
         return evaluator.predict(steps, arrays)
@@ -180,7 +211,7 @@ class Trained:
         check_metrics(metrics)
         setup = self.data.session.setup if isinstance(on, str) else self.data.setup_for(on)
         own = self.checkpoint.values.get("data", {}).get("edits", {}) if isinstance(on, str) else {}
-        how = {"batch_size": self._batch_size, "edits": own if edited else {}}
+        how = {"batch_size": self.batch_size, "edits": own if edited else {}}
         steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
         return setup.evaluate(steps, on if isinstance(on, str) else "training", metrics or {}, **how)
 
@@ -253,11 +284,12 @@ class Trained:
             programs = Programs(self._model(types), self._stages.backend)
             learned = self.checkpoint.values.get("learned", {})
             facts = learned, self.classes
-            self._evaluators[key] = Evaluator(programs, {}, self._batch_size, prepare, prepare, *facts)
+            self._evaluators[key] = Evaluator(programs, {}, self.batch_size, prepare, prepare, *facts)
         return self._evaluators[key]
 
     @property
-    def _batch_size(self) -> int:
+    def batch_size(self) -> int:
+        """Return the rows that are predicted at a time, as many as in training."""
         return int(self.checkpoint.values.get("batch_size") or self.trainer.batch_size or BATCH)
 
     def _model(self, types: Mapping[str, str]) -> Model:

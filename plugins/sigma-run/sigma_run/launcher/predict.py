@@ -14,7 +14,8 @@ from sigma_run.config.trained import Trained, load
 from sigma_run.launcher.configured import CHECKPOINT, WEIGHTS, standing
 from sigma_run.launcher.continuation import check_options, text_options, write_on
 from sigma_run.launcher.output import document, json_option, say, table
-from sigma_run.launcher.predictions import Predictions, writable, write
+from sigma_run.launcher.predictions import Predictions, write
+from sigma_run.launcher.saved_table import WantedTable, table_options
 
 
 @click.command()
@@ -22,6 +23,7 @@ from sigma_run.launcher.predictions import Predictions, writable, write
 @click.argument("inputs", metavar="[INPUT...]", type=click.Path(path_type=Path), nargs=-1)
 @text_options
 @click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Write to a .csv or .npy file instead.")
+@table_options
 @click.option("--top", metavar="K", type=click.IntRange(min=1), default=1, help="Print the K most probable classes.")
 @click.option("--trainer", metavar="NAME", help="Use this trainer, if the run has several.")
 @CHECKPOINT
@@ -34,10 +36,6 @@ def predict(
     inputs: tuple[Path, ...],
     output: Path | None,
     top: int,
-    trainer: str | None,
-    checkpoint: int | str | None,
-    weights: str,
-    backend: str | None,
     white: float | None,
     as_json: bool,
     **how: Any,
@@ -48,18 +46,23 @@ def predict(
     (.png, .jpg) of the network's input size. Several files may be given. For a network that was trained on a folder of
     pictures, INPUT is a picture of any size, or a folder of them.
 
+    With --save, the predictions become a table, with the columns that name a row, classes by name and probabilities;
+    INPUT may be larger than memory, and have any format of tables.
+
     With --text, a network that was trained on characters continues a text instead.
     """
-    continues = check_options(
-        inputs, how, {"--output": output is not None, "--white": white is not None, "--top": top > 1}
-    )
-    if output is not None:
-        writable(output)
-    model = load(run, trainer, backend=backend, checkpoint=checkpoint, weights=weights, log=_warn)
-    own = model.run.checkpoints(model.trainer.name)
-    say(f"{model.trainer.name}: {standing(own, model.path, model.checkpoint.score)}")
+    wanted = WantedTable(how.pop("save"), how.pop("keep"), how.pop("force"))
+    others = {"--output": output is not None, "--save": wanted.path is not None}
+    continues = check_options(inputs, how, {**others, "--white": white is not None, "--top": top > 1})
+    wanted.check(output)
+    given = {name: how.pop(name) for name in ("trainer", "backend", "checkpoint", "weights")}
+    model = load(run, **given, log=_warn)
+    _say_checkpoint(model)
     if continues:
         write_on(run, model, how, as_json)
+        return
+    if wanted.path is not None:
+        wanted.write(model, inputs, white)
         return
     predictions = _predict_files(model, inputs, white, top)
     if output is not None:
@@ -68,6 +71,11 @@ def predict(
         document({"folder": str(run), "checkpoint": str(model.path), "predictions": predictions.rows()})
     elif output is None:
         table(predictions.table())
+
+
+def _say_checkpoint(model: Trained) -> None:
+    own = model.run.checkpoints(model.trainer.name)
+    say(f"{model.trainer.name}: {standing(own, model.path, model.checkpoint.score)}")
 
 
 def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None, top: int) -> Predictions:

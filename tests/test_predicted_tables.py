@@ -1,0 +1,309 @@
+"""``sigma predict --save``: tables of predictions, for files of any size."""
+
+from __future__ import annotations
+
+import json
+import resource
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sigma_data
+from sigma_kernel import SigmaConfigError, SigmaDataError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run import load
+from sigma_run.config import build, load as read
+from sigma_run.launcher.group import main
+from sigma_run.predicting import reading, writing
+
+TOML = """
+format = 1
+[data]
+dataset = {{ type = "{kind}", path = "houses.{suffix}", target = {target}, exclude = {exclude}{more} }}
+batch_size = 32
+{steps}
+[network]
+architecture = 'input({width}) + dense(8, activation="relu") + {ends}'
+[trainer]
+optimiser = "adam"
+[hooks.finish]
+type = "stop"
+when = "epoch reaches 2"
+"""
+CLASSES = {"ends": "output(2) + softmax_cross_entropy()", "target": '"state"', "steps": "", "exclude": '["price"]'}
+PRICES = {
+    "ends": "output(1) + squared_difference()", "target": '"price"', "exclude": '["state"]',
+    "steps": 'preprocessors.y = { type = "standardise", section = "targets" }',
+}  # fmt: skip
+ROWS = 400
+
+
+def houses(rows=ROWS):
+    draws = np.random.default_rng(3)
+    area, city = draws.normal(90, 20, rows), draws.choice(["Bern", "Rome", "Oslo"], rows)
+    frame = pd.DataFrame({"house": [f"H-{i:05d}" for i in range(rows)], "area": area, "city": city})
+    frame["price"] = 1000 * area + 30_000 * (city == "Bern")
+    return frame.assign(state=np.where(area > 90, "sold", "free"))
+
+
+def trained(folder, about, kind="table", suffix="csv", width=4, more=""):
+    frame = houses() if kind == "table" else houses().drop(columns=["house", "city"])
+    frame.to_csv(folder / "houses.csv", index=False)
+    frame.to_parquet(folder / "houses.parquet")
+    file = folder / "houses.toml"
+    file.write_text(TOML.format(**about, kind=kind, suffix=suffix, width=width, more=more))
+    with build(read(file), catalogue(), folder / "runs") as environment:
+        environment.run()
+    return environment.run_folder
+
+
+@pytest.fixture(scope="module")
+def states(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("runs"), CLASSES)
+
+
+@pytest.fixture(scope="module")
+def prices(tmp_path_factory):
+    return trained(tmp_path_factory.mktemp("runs"), PRICES, suffix="parquet")
+
+
+@pytest.fixture
+def new(tmp_path, monkeypatch):
+    """Return new houses, in files of several formats in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    frame = houses(100).iloc[50:].drop(columns=["price", "state"]).reset_index(drop=True)
+    frame.to_csv("new.csv", index=False)
+    frame.to_parquet("new.parquet")
+    frame.to_json("new.jsonl", orient="records", lines=True)
+    return frame
+
+
+def sigma(capsys, *arguments):
+    capsys.readouterr()
+    code = main(["predict", *map(str, arguments)])
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    assert "bug in Sigma" not in said.err
+    return code, said.err
+
+
+# -- what is in the table ----------------------------------------------------------------------------------------------
+def test_classes_are_named_and_have_probabilities_beside_the_columns_that_name_a_row(states, new, capsys):
+    assert sigma(capsys, states, "new.csv", "--save", "out.csv")[0] == 0
+    table, expected = pd.read_csv("out.csv"), load(states).predict(new)
+    assert [*table] == ["house", "predicted_state", "probability_free", "probability_sold"]
+    assert table.house.tolist() == new.house.tolist()
+    assert np.array_equal(table[["probability_free", "probability_sold"]].to_numpy(np.float32), expected)
+    assert table.predicted_state.tolist() == np.array(["free", "sold"])[expected.argmax(1)].tolist()
+
+
+def test_numbers_are_in_the_units_of_their_target(prices, new, capsys):
+    assert sigma(capsys, prices, "new.parquet", "--save", "out.parquet", "--keep", "area, city")[0] == 0
+    table = pd.read_parquet("out.parquet")
+    assert [*table] == ["house", "area", "city", "predicted_price"]
+    assert np.array_equal(table.predicted_price, load(prices).predict(new)[:, 0])
+    assert 50_000 < table.predicted_price.mean() < 150_000
+    assert table[["house", "area", "city"]].equals(new[["house", "area", "city"]])
+
+
+def test_every_format_gives_the_same_table(states, new, capsys):
+    tables = []
+    for given in ("new.csv", "new.parquet", "new.jsonl"):
+        assert sigma(capsys, states, given, "--save", "out.parquet", "--force")[0] == 0
+        tables.append(pq.read_table("out.parquet"))
+    assert tables[0].equals(tables[1])
+    assert tables[0].equals(tables[2])
+    assert sigma(capsys, states, "new.csv", "--save", "out.jsonl")[0] == 0
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert rows == tables[0].to_pylist()
+
+
+def test_several_inputs_are_named(states, new, capsys):
+    assert sigma(capsys, states, "new.csv", "new.parquet", "--save", "out.csv")[0] == 0
+    table = pd.read_csv("out.csv")
+    assert table.input.tolist() == ["new.csv"] * 50 + ["new.parquet"] * 50
+    assert table.house[:50].tolist() == table.house[50:].tolist()
+
+
+def test_missing_and_unseen_values_are_replaced_and_counted(states, new, capsys):
+    new.loc[3:4, "area"] = np.nan
+    new.loc[7, "city"] = "Atlantis"
+    new.to_csv("gaps.csv", index=False)
+    code, said = sigma(capsys, states, "gaps.csv", "--save", "out.csv")
+    assert code == 0
+    assert (
+        "replaced as in the training: missing values (2 in 'area'); categories that no training row has (1 in 'city')."
+        in said
+    )
+    assert np.isfinite(pd.read_csv("out.csv").probability_sold).all()
+
+
+def test_the_kind_csv_keeps_excluded_columns_and_reads_other_formats(tmp_path, monkeypatch, capsys):
+    run = trained(tmp_path, {**PRICES, "exclude": '["state"]'}, kind="csv", width=1)
+    monkeypatch.chdir(tmp_path)
+    houses().head(9).rename(columns={"state": "state"}).to_parquet("new.parquet")
+    assert sigma(capsys, run, "new.parquet", "--save", "out.csv")[0] == 0
+    table = pd.read_csv("out.csv")
+    assert [*table] == ["state", "predicted_price"]
+    assert np.allclose(table.predicted_price, load(run).predict(houses().head(9)[["area"]])[:, 0], rtol=1e-6)
+
+
+def test_arrays_without_names_are_numbered(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = "format = 1\n[data]\ndataset = 'iris'\n[network]\narchitecture = "
+    text += "'input(4) + output(3) + softmax_cross_entropy()'\n[trainer]\noptimiser = 'gradient_descent'\nepochs = 1\n"
+    with build(read(text), catalogue(), tmp_path) as environment:
+        environment.run()
+    flowers = sigma_data.Iris()["validation"].block(0)["inputs"]
+    np.save("x.npy", flowers)
+    assert sigma(capsys, environment.run_folder, "x.npy", "--save", "out.csv")[0] == 0
+    table = pd.read_csv("out.csv")
+    assert [*table] == ["row", "predicted", *(f"probability_{name}" for name in ("setosa", "versicolor", "virginica"))]
+    assert table.row.tolist() == [*range(len(flowers))]
+    code, said = sigma(capsys, environment.run_folder, "x.npy", "--save", "more.csv", "--keep", "id")
+    assert code == 2
+    assert "--keep id: x.npy has no columns with names" in said
+
+
+def test_predictions_of_a_path_and_of_a_frame_are_tables_in_python(prices, new):
+    model = load(prices)
+    table = model.predict("new.csv")
+    assert len(table) == 50
+    assert table.columns == ["house", "predicted_price"]
+    assert table.to_pandas().equals(model.predict_table(new).to_pandas())
+    assert table.to_arrow().equals(pa.table(table))
+    assert np.array_equal(table["predicted_price"], model.predict(new)[:, 0])
+    assert pq.read_table(table.save("out.parquet")).equals(table.to_arrow())
+    with pytest.raises(SigmaConfigError, match="already exists"):
+        table.save("out.parquet")
+    with pytest.raises(KeyError):
+        table["price"]
+    assert repr(table) == "PredictedTable(replaced={'area': (0, 0), 'city': (0, 0)})"
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+def test_the_bits_do_not_depend_on_the_parts_nor_on_the_groups_of_rows_in_the_file(states, new, monkeypatch):
+    model = load(states)
+    whole = model.predict_table(houses()).to_arrow()
+    monkeypatch.setattr(reading, "ELEMENTS", 1)
+    assert [len(part) for part in reading.read_parts(model, houses())] == [32] * 12 + [16]
+    pq.write_table(pa.Table.from_pandas(houses()), "small.parquet", row_group_size=7)
+    parts = model.predict_table("small.parquet").to_arrow()
+    assert parts.combine_chunks().equals(whole.combine_chunks())
+    assert np.array_equal(whole["probability_sold"], model.predict(houses())[:, 1])
+
+
+def test_rows_in_another_order_have_the_same_predictions(states):
+    model, order = load(states), np.random.default_rng(5).permutation(ROWS)
+    one, other = (model.predict_table(rows).to_pandas() for rows in (houses(), houses().iloc[order]))
+    one = one.iloc[order].reset_index(drop=True)
+    assert one.house.equals(other.house)
+    assert np.allclose(one.probability_sold, other.probability_sold, atol=1e-6, rtol=0)
+
+
+def test_a_large_file_is_read_part_by_part(states, new, monkeypatch):
+    model, rows = load(states), []
+    monkeypatch.setattr(reading, "ELEMENTS", 1 << 12)
+    pq.write_table(pa.Table.from_pandas(pd.concat([new] * 400)), "large.parquet")
+    predict = type(model).predict
+
+    def count_rows(self, part):
+        rows.append(len(part["inputs"]))
+        return predict(self, part)
+
+    monkeypatch.setattr(type(model), "predict", count_rows)
+    table = model.predict_table("large.parquet")
+    assert (sum(rows), max(rows)) == (len(table), 1024) == (20_000, 1024)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+def test_nothing_is_overwritten_without_force(states, new, capsys):
+    Path("out.csv").write_text("mine")
+    code, said = sigma(capsys, states, "new.csv", "--save", "out.csv")
+    assert (code, Path("out.csv").read_text()) == (2, "mine")
+    assert "out.csv: already exists. Pass --force to replace it, or another name." in said
+    assert sigma(capsys, states, "new.csv", "--save", "out.csv", "--force")[0] == 0
+    assert len(pd.read_csv("out.csv")) == 50
+
+
+def test_an_error_in_a_later_part_leaves_no_file(tmp_path, monkeypatch, capsys):
+    run = trained(tmp_path, PRICES, kind="csv", width=1)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reading, "ELEMENTS", 1)
+    frame = houses(100)
+    frame.loc[97, "area"] = np.nan
+    frame.to_csv("new.csv", index=False)
+    before = sorted(tmp_path.iterdir())
+    code, said = sigma(capsys, run, "new.csv", "--save", "out.csv")
+    assert code == 2
+    assert "new.csv:99: column 'area': a value is missing" in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_a_full_disk_leaves_no_file(suffix, states, new, capsys):
+    before, limits = sorted(Path().iterdir()), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (512, limits[1]))
+    try:
+        code, said = sigma(capsys, states, "new.csv", "--save", f"out.{suffix}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert code == 2
+    assert f"--save out.{suffix}: cannot be written: " in said
+    assert sorted(Path().iterdir()) == before
+
+
+def test_an_interruption_leaves_no_file(states, new):
+    model, before = load(states), sorted(Path().iterdir())
+    table = model.predict_table("new.csv").to_arrow()
+
+    def interrupt():
+        with writing.new_table(Path("out.csv")) as write:
+            write(table)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+    assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--save", "out.txt"], "--save out.txt: must be a .csv, .parquet or .jsonl file."),
+        (["--save", "no/out.csv"], "--save no/out.csv: 'no' is not a directory. Create it first."),
+        (["--save", "out.csv", "--keep", "aera"], "there is no column 'aera' to keep. Did you mean 'area'?"),
+        (["--save", "out.csv", "--output", "out.npy"], "Both --output and --save were given."),
+        (["--force"], "--force is for a table. Give --save FILE, too."),
+        (["--keep", "area"], "--keep is for a table. Give --save FILE, too."),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(options, message, states, new, capsys):
+    code, said = sigma(capsys, states, "new.csv", *options)
+    assert code == 2
+    assert message in " ".join(said.split())
+    assert not Path("out.csv").exists()
+
+
+def test_columns_that_csv_cannot_hold_and_names_that_occur_twice_are_refused(states, new, capsys):
+    new.assign(tags=[["a"]] * 50).to_parquet("lists.parquet")
+    code, said = sigma(capsys, states, "lists.parquet", "--save", "out.csv", "--keep", "tags")
+    assert code == 2
+    assert "--keep tags: holds list<element: string>, for which CSV has no form. Save a .parquet file." in said
+    new.assign(predicted_state=1).to_parquet("twice.parquet")
+    code, said = sigma(capsys, states, "twice.parquet", "--save", "out.csv", "--keep", "predicted_state")
+    assert code == 2
+    assert "'predicted_state' is the name of a prediction, too. Rename this column." in said
+    assert not Path("out.csv").exists()
+
+
+def test_a_table_that_lacks_a_column_is_refused(states, new):
+    with pytest.raises(SigmaDataError, match=r"there is no column 'city'"):
+        load(states).predict_table(new.drop(columns="city"))
+    Path("new.jsonl").write_bytes(Path("new.jsonl").read_bytes()[:-20])
+    with pytest.raises(SigmaDataError, match=r"new\.jsonl:50: is not JSON"):
+        load(states).predict_table("new.jsonl")
