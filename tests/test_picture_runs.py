@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 
@@ -76,6 +77,13 @@ def test_a_run_on_pictures_predicts_files_and_folders_of_any_size(sigma, tmp_pat
     ]  # fmt: skip
     samples = ImageFolder("gone", size=(6, 5), fit="pad").samples(tmp_path / "new", (3, 6, 5))
     assert np.array_equal(np.float32([row["probabilities"] for row in rows[:2]]), load(folder).predict(samples))
+    assert sigma("predict", folder, "new", "--save", "out.csv")[0] == 0
+    with open("out.csv", newline="") as file:
+        table = [*csv.DictReader(file)]
+    assert [(row["file"], row["predicted"]) for row in table] == [("new/b.png", "bright"), ("new/deep/a.jpg", "dark")]
+    assert [float(row["probability_dark"]) for row in table] == pytest.approx(
+        [row["probabilities"][1] for row in rows[:2]], abs=1e-6
+    )
     code, _, err = sigma("predict", folder, "pictures")
     assert code == 2
     assert "pictures: " in err

@@ -20,6 +20,7 @@ from sigma_run.config import build, load as read
 from sigma_run.launcher.group import main
 from sigma_run.predicting import reading, writing
 
+pytestmark = pytest.mark.rooms
 TOML = """
 format = 1
 [data]
@@ -140,6 +141,19 @@ def test_missing_and_unseen_values_are_replaced_and_counted(states, new, capsys)
         in said
     )
     assert np.isfinite(pd.read_csv("out.csv").probability_sold).all()
+
+
+@pytest.mark.parametrize("broken", [False, True])  # a row for which the table is parsed in Python
+def test_codes_keep_their_leading_zeros(broken, prices, new, capsys):
+    codes = [f"{i:04d}" for i in range(50)]
+    new.assign(house=codes, zip=range(50)).to_csv("codes.csv", index=False)
+    if broken:
+        text = Path("codes.csv").read_text()
+        Path("codes.csv").write_text(text.replace("Bern", '"Be""rn"', 1))
+    assert sigma(capsys, prices, "codes.csv", "--save", "out.parquet", "--keep", "zip")[0] == 0
+    table = pd.read_parquet("out.parquet")
+    assert table.house.tolist() == codes
+    assert table.zip.tolist() == [*range(50)]
 
 
 def test_the_kind_csv_keeps_excluded_columns_and_reads_other_formats(tmp_path, monkeypatch, capsys):

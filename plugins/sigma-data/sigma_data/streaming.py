@@ -64,7 +64,7 @@ def stream_rows(
         wanted: Columns to keep; SigmaDataError if the table lacks one.
         form: Settings of the format of the table that the training read; those of text are ignored for other formats.
     """
-    source = open_alike(place, form or {})
+    source = open_alike(place, form or {}, (*keep, *wanted))
     names, read = source.schema.names, [name for reader in readers for name in reader.sources]
     check_names(dict.fromkeys(names), read, names, source.name)
     for name in wanted:
@@ -77,15 +77,15 @@ def stream_rows(
         first += table.num_rows
 
 
-def open_alike(place: Any, form: Mapping[str, Any]) -> Any:
+def open_alike(place: Any, form: Mapping[str, Any], exact: Sequence[str] = ()) -> Any:
     """Open a table with the settings of another one; of another format, without them."""
     open_table = import_module("sigma_data.tables").open_table  # now, as it imports Arrow
     try:
-        return open_table(place, **form)
+        return open_table(place, exact=exact, **form)
     except SigmaConfigError:
         if not form:
             raise
-        return open_table(place)
+        return open_table(place, exact=exact)
 
 
 def regroup(batches: Iterator[Any], rows: int) -> Iterator[Any]:

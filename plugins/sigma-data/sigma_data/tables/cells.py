@@ -78,6 +78,11 @@ def may_merge(numbers: Any) -> bool:
     return bounds["min"] is not None and max(-bounds["min"], bounds["max"]) >= EXACT
 
 
+def has_leading_zeros(cells: Any) -> bool:
+    """Return whether some strings are whole numbers with a zero before their first digit, as codes are."""
+    return bool(pc.any(pc.match_substring_regex(cells, r"^\s*[+-]?0\d+\s*$")).as_py())
+
+
 def join_kinds(one: Kind, other: Kind) -> Kind:
     """Return the kind of a column that holds values of both kinds."""
     if one is None or other is None or one == other:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -35,6 +35,7 @@ def open_table(
     limit: int = 1 << 30,
     query: str | None = None,
     database: str | None = None,
+    exact: Sequence[str] = (),
     **text: Any,
 ) -> RecordBatches:
     """Return the rows of a table.
@@ -49,6 +50,7 @@ def open_table(
         limit: Most bytes that a compressed file may unpack to.
         query: Query of a database.
         database: Path or address of a database, instead of ``place``.
+        exact: Columns of a delimited text in which whole numbers with leading zeros stay texts.
         **text: Dialect of a delimited text where it is not to be found from its first bytes: ``delimiter``,
             ``decimal``, ``thousands``, ``encoding``, ``header``.
     """
@@ -58,7 +60,7 @@ def open_table(
         raise SigmaConfigError(f"format: there is no {format!r}.{suggest_name(format, FORMATS)} {', '.join(FORMATS)}.")
     if database is not None or (isinstance(place, str) and "://" in place):
         return _sql(database or place, query)
-    read = partial(_open_source, format=format, member=member, limit=limit, query=query, text=text)
+    read = partial(_open_source, format=format, member=member, limit=limit, query=query, exact=exact, text=text)
     if isinstance(place, Source):
         return read(place)
     if not isinstance(place, str | os.PathLike):
@@ -78,7 +80,7 @@ def _open_path(path: Path, read: Callable[[Source], RecordBatches]) -> RecordBat
             raise SigmaDataError(f"{path}: no file has such a name. Check the pattern.")
     else:
         return read(File(path))
-    opened: RecordBatches = folder.open_files(files, base, str(path), lambda one: read(File(one)))
+    opened: RecordBatches = folder.open_files(files, base, str(path), lambda one: read(File(one), exact=()))
     return opened
 
 
@@ -89,6 +91,7 @@ def _open_source(
     member: str | None,
     limit: int,
     query: str | None,
+    exact: Sequence[str],
     text: dict[str, Any],
 ) -> RecordBatches:
     for depth in range(NESTED + 1):
@@ -111,7 +114,7 @@ def _open_source(
     kind = format or _format_of(head, source.name)
     if text and kind != "csv":
         raise SigmaConfigError(f"{next(iter(text))}: {source.name} is no delimited text, but {kind}. Leave it out.")
-    opened: RecordBatches = _load(FORMATS[kind])(source, **text)
+    opened: RecordBatches = _load(FORMATS[kind])(source, **text, **({"exact": exact} if kind == "csv" else {}))
     return opened
 
 

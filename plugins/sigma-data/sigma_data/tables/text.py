@@ -19,6 +19,7 @@ from sigma_data.tables.cells import (
     Kind,
     as_kind,
     final_type,
+    has_leading_zeros,
     infer_strings,
     is_float,
     join_kinds,
@@ -35,14 +36,17 @@ HEAD = 1 << 16  # bytes that the dialect is found from
 KEPT = 1 << 28  # bytes of parsed rows that are kept from the first pass
 
 
-def open_text(source: Source, **given: Any) -> RecordBatches:
-    """Return the rows of a delimited text; its dialect is found where it is not ``given``."""
+def open_text(source: Source, exact: Sequence[str] = (), **given: Any) -> RecordBatches:
+    """Return the rows of a delimited text; its dialect is found where it is not ``given``.
+
+    Whole numbers with leading zeros stay texts in ``exact`` columns, such as those of identifiers.
+    """
     with source.open() as stream:
         head = stream.read(HEAD)
     dialect = detect(head, **{name: value for name, value in given.items() if value is not None})
     if b"\0" in head and not dialect.encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
         raise SigmaDataError(f"{source.name}: holds a zero byte, so it is not text. Give the path of a table.")
-    table = TextTable(source, dialect)
+    table = TextTable(source, dialect, frozenset(exact))
     schema = plain_schema(pa.schema([(name, final_type(kind)) for name, kind in table.kinds.items()]), source.name)
 
     def start(columns: Sequence[str] | None) -> Iterator[Any]:
@@ -60,6 +64,7 @@ class TextTable:
 
     source: Source
     dialect: Dialect
+    exact: frozenset[str] = frozenset()
     names: list[str] = field(init=False)
     kinds: dict[str, Kind] = field(init=False, factory=dict)
     lines: list[Sequence[int] | np.ndarray] = field(init=False, factory=list)
@@ -144,6 +149,9 @@ class TextTable:
             self._parsed = None  # pieces differ: they are parsed again in the joined types
 
     def _kind(self, column: Any, name: str, piece: Piece) -> Kind:
+        if name in self.exact and pa.types.is_integer(column.type):
+            cells = self._parse(piece, {name: pa.string()})[name]
+            return pa.string() if has_leading_zeros(cells) else kind_of(column, self._figures)
         if is_float(column) and may_merge(column):
             cells = self._parse(piece, {name: pa.string()})[name]
             return pa.string() if merges(column, cells) else pa.float64()
@@ -159,5 +167,10 @@ class TextTable:
             parts.append(pa.table([pa.array(column, pa.string()) for column in cells], names=self.names))
         if parts:
             whole = pa.concat_tables(parts).combine_chunks()
-            self._parsed = [pa.table({name: infer_strings(whole[name], self._figures) for name in self.names})]
+            self._parsed = [pa.table({name: self._infer(name, whole[name]) for name in self.names})]
             self.kinds = dict(zip(self.names, self._parsed[0].schema.types, strict=True))
+
+    def _infer(self, name: str, cells: Any) -> Any:
+        if name in self.exact and has_leading_zeros(cells):
+            return as_kind(cells, pa.string(), self._figures)
+        return infer_strings(cells, self._figures)

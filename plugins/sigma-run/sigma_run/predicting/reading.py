@@ -14,7 +14,8 @@ from sigma_kernel.contracts import Label
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.network import Network
 
-ELEMENTS = 1 << 23  # numbers of samples that are held at once
+ELEMENTS = 1 << 22  # numbers of samples that are held at once
+ROWS = 1 << 16  # rows that are held at once, beside which columns are kept
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 
@@ -104,7 +105,7 @@ def _form_of(model: Predictor) -> Mapping[str, Any]:
 def _rows_at_once(model: Predictor) -> int:
     """Return the rows of a part: as many whole batches as may be held, at least one."""
     size = max(1, sum(int(np.prod(shape)) for shape in model.shapes.values()))
-    return model.batch_size * max(1, ELEMENTS // size // model.batch_size)
+    return model.batch_size * max(1, min(ROWS, ELEMENTS // size) // model.batch_size)
 
 
 def _read_samples(model: Predictor, path: Path, white: float | None) -> Iterator[InputPart]:
