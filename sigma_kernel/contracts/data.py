@@ -246,13 +246,19 @@ class Iterator(Settled):
     """Order the rows of a block into minibatches (component kind ``iterator``).
 
     One that ``keeps_order`` returns ``range(rows)``: layers that carry the state of a row to the next batch need that.
+    One with a ``section`` draws rows by their values there, by :meth:`draw`.
     """
 
     keeps_order: ClassVar[bool] = False
+    section: str = ""
 
     @abstractmethod
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
         """Return a permutation of ``range(rows)`` that depends on the arguments alone."""
+
+    def draw(self, seed: int, epoch: int, block: int, values: np.ndarray) -> np.ndarray:
+        """Return as many numbers of rows as there are ``values``, some of them repeatedly, by the arguments alone."""
+        return self.indices(seed, epoch, block, len(values))
 
 
 @frozen

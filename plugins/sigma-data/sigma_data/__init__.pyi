@@ -43,6 +43,7 @@ from sigma_data.extractors.columns import Column as Column
 from sigma_data.extractors.columns import Columns as Columns
 from sigma_data.extractors.offsets import Field as Field
 from sigma_data.extractors.offsets import Offsets as Offsets
+from sigma_data.iterators.balanced import Balanced as Balanced
 from sigma_data.iterators.minibatch import Minibatch as Minibatch
 from sigma_data.iterators.sequential import Sequential as Sequential
 from sigma_data.iterators.shuffle import Shuffle as Shuffle

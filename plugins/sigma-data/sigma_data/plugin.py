@@ -79,6 +79,7 @@ OFFERED = {
     "iterator": {
         "minibatch": ("iterators.minibatch:Minibatch", "Shuffled minibatches, in a new order each epoch."),
         "sequential": ("iterators.sequential:Sequential", "Minibatches in the order of the data, without shuffling."),
+        "balanced": ("iterators.balanced:Balanced", "Minibatches in which all classes are equally frequent."),
         "shuffle": ("iterators.shuffle:Shuffle", "Minibatches shuffled once, in the same order each epoch."),
     },
     "inspector": {
@@ -130,6 +131,7 @@ ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "augmentation scale": "random_zoom random_affine",
     "colour": "color_jitter random_brightness random_contrast",
     "cut_out": "random_erasing random_cutout",
+    "balanced": "weighted_random_sampler RandomOverSampler",
     "stream": "generator data_loader iterable_dataset",
     "arrays": "tensor_dataset",
     "divided": "random_state=seed test_size=split",

@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from attrs import Attribute, define, field
 
+from sigma_data.class_weights import RULE, weigh_splits
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.samples import saved_samples
 from sigma_data.readers.samples import SamplesReader
@@ -27,10 +28,16 @@ class Splits(Mapping[str, Dataset], ABC):
     """A data set in splits, ``training``, ``validation`` and others, each of them a Dataset.
 
     Nothing is read before a split, or ``classes``, is first accessed.
+
+    Args:
+        class_weights: Weights of the rows of training by their class: ``"balanced"``, so that all classes weigh the
+            same, or a table of weights by class name, 1 for others. They are factors in the loss of training;
+            metrics, and the loss of other splits, do not know them.
     """
 
     white: ClassVar[float | None] = None  # the value of a white pixel in the inputs, if known
 
+    class_weights: Literal["balanced"] | Mapping[str, float] | None = field(default=None, validator=RULE)
     _loaded: Loaded | None = field(default=None, init=False, repr=False)
 
     @property
@@ -76,7 +83,8 @@ class Splits(Mapping[str, Dataset], ABC):
 
     def _load_once(self) -> Loaded:
         if self._loaded is None:
-            self._loaded = self.load()
+            splits, classes = self.load()
+            self._loaded = weigh_splits(splits, self.class_weights, classes), classes
         return self._loaded
 
     def __getitem__(self, name: str) -> Dataset:

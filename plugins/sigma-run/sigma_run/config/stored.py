@@ -47,7 +47,7 @@ def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) 
     if isinstance(data, Mapping) and not hasattr(data, "split"):
         check_split("FILE", split, data)
         return data[split]
-    whole = {"split": {"training": 1.0}, **({"fold": None} if hasattr(data, "fold") else {})}
+    whole = {"split": {"training": 1.0}, **{name: None for name in ("fold", "class_weights") if hasattr(data, name)}}
     return evolve(data, **whole) if hasattr(data, "split") else data
 
 
