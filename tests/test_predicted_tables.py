@@ -13,12 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import sigma_data
-from sigma_kernel import SigmaConfigError, SigmaDataError
+from sigma_kernel import Environment, SigmaConfigError, SigmaDataError
+from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_layers import Input, Output, SquaredDifference
 from sigma_run import load
 from sigma_run.config import build, load as read
 from sigma_run.launcher.group import main
 from sigma_run.predicting import reading, writing
+from sigma_run.predicting.columns import PredictionColumns
 
 pytestmark = pytest.mark.rooms
 TOML = """
@@ -197,6 +200,110 @@ def test_predictions_of_a_path_and_of_a_frame_are_tables_in_python(prices, new):
     with pytest.raises(KeyError):
         table["price"]
     assert repr(table) == "PredictedTable(replaced={'area': (0, 0), 'city': (0, 0)})"
+
+
+# -- targets of several kinds ------------------------------------------------------------------------------------------
+BOTH = """
+format = 1
+[data]
+dataset = { type = "table", path = "houses.csv", target = { worth = "price", state = "state" } }
+batch_size = 32
+preprocessors.units = { type = "standardise", section = "worth" }
+[network]
+architecture = '''
+trunk = input(4) + dense(8, activation="tanh")
+trunk + output(1, name="money") + squared_difference(targets="worth")
+trunk + output(2, name="which") + softmax_cross_entropy(targets="state")
+'''
+[trainer]
+optimiser = { type = "adam", learning_rate = 0.03 }
+epochs = 40
+"""
+
+
+def test_a_number_and_a_class_of_one_table_are_predicted_together(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    houses().to_csv("houses.csv", index=False)
+    Path("both.toml").write_text(BOTH)
+    with build(read(Path("both.toml")), catalogue(), tmp_path / "runs") as environment:
+        environment.run()
+    new = houses(500).iloc[400:].reset_index(drop=True)
+    new.drop(columns=["price", "state"]).to_parquet("new.parquet")
+    assert sigma(capsys, environment.run_folder, "new.parquet", "--save", "out.csv")[0] == 0
+    table, model = pd.read_csv("out.csv"), load(environment.run_folder)
+    assert [*table] == [
+        "house",
+        "predicted_price",
+        "predicted_state",
+        "probability_state_free",
+        "probability_state_sold",
+    ]
+    predicted = model.predict(new)
+    assert np.array_equal(table.predicted_price, predicted["money"][:, 0])
+    assert np.array_equal(np.float32(table.probability_state_sold), predicted["which"][:, 1])
+    assert np.abs(table.predicted_price - new.price).mean() < 5000 < new.price.std()
+    assert (table.predicted_state == new.state).mean() > 0.9
+    assert model.evaluate("validation", {"which.accuracy": "accuracy"})["which.accuracy"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ({}, "there is none. Name the column to predict."),
+        ({"a": ()}, "there is none. Name the column to predict."),
+        ({"inputs": "price"}, "'inputs' is no section of targets. Choose another name."),
+        (("price", "state"), "Targets of several kinds have a section each: target = { state = 'state', ... }."),
+        ({"a": "price", "b": "stat"}, "'stat'"),
+    ],
+)
+def test_targets_that_do_not_fit_are_refused(target, message, tmp_path):
+    houses(20).to_csv(tmp_path / "houses.csv", index=False)
+    with pytest.raises((SigmaConfigError, SigmaDataError)) as refusal:
+        _ = sigma_data.Tabular(tmp_path / "houses.csv", target)["training"]
+    assert message in str(refusal.value)
+
+
+# -- names of columns --------------------------------------------------------------------------------------------------
+def test_the_labels_that_a_row_has_and_two_classes_of_one_output(tmp_path):
+    draws = np.random.default_rng(0)
+    inputs, labels = draws.normal(size=(40, 2)), (draws.random((40, 3)) < 0.5).astype(np.float32)
+    targets = pd.DataFrame(labels, columns=["cat", "dog", "cow"])
+    environment = Environment("labels", folder=tmp_path)
+    several = environment.create_trainer(
+        "several", network="input(2) + output(3) + binary_cross_entropy()", epochs=1, optimiser="adam",
+        data=sigma_data.Arrays(inputs=inputs, targets=targets),
+    )  # fmt: skip
+    two = environment.create_trainer(
+        "two", network="input(2) + output(1) + binary_cross_entropy()", epochs=1, optimiser="adam",
+        data=sigma_data.Arrays(inputs=inputs, targets=np.where(labels[:, 0] > 0, "cat", "none")),
+    )  # fmt: skip
+    with environment:
+        environment.run()
+    np.save(tmp_path / "x.npy", inputs)
+    table = load(environment.run_folder, several.name).predict(tmp_path / "x.npy").to_pandas()
+    names = ["cat", "dog", "cow"]
+    assert [*table] == ["row", *(f"predicted_{name}" for name in names), *(f"probability_{name}" for name in names)]
+    assert np.array_equal(table[[f"probability_{name}" for name in names]], several.predict(inputs))
+    assert table.predicted_dog.tolist() == (table.probability_dog > 0.5).tolist()
+    table = load(environment.run_folder, two.name).predict(str(tmp_path / "x.npy")).to_pandas()
+    assert [*table] == ["row", "predicted", "probability_cat", "probability_none"]
+    assert table.predicted.tolist() == two.classify(inputs).tolist()
+    assert np.array_equal(table.probability_none, two.predict(inputs)[:, 0])
+    assert (table.probability_cat + table.probability_none).to_numpy() == pytest.approx(np.ones(40))
+
+
+def test_numbers_without_names_are_counted_and_equal_names_are_refused():
+    network = Input(2) + Output(2) + SquaredDifference()
+    several = PredictionColumns(Network.build(network), {}, {})
+    name = several.network.outputs[0].name
+    values = np.arange(6.0).reshape(3, 2)
+    assert [*several.cut({name: values})] == ["predicted_0", "predicted_1"]
+    assert several.cut({name: values})["predicted_1"].tolist() == [1.0, 3.0, 5.0]
+    assert [*PredictionColumns(several.network, {}, {name: ["a", "b"]}).cut({name: values})] == [
+        "predicted_a", "predicted_b",
+    ]  # fmt: skip
+    with pytest.raises(SigmaConfigError, match="2 columns would be called 'predicted_a'"):
+        PredictionColumns(several.network, {}, {name: ["a", "a"]}).cut({name: values})
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------

@@ -26,18 +26,26 @@ from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, 
 from sigma_kernel.settings import in_
 
 WORDS = np.dtypes.StringDType()
+OTHERS = ("inputs", "weights")  # sections that hold no targets
+
+Target = str | int | tuple[str | int, ...]
 
 
 @frozen
 class Roles:
-    """The names of a table's columns by what they are for; empty if there is none."""
+    """The names of a table's columns by what they are for, those to predict by section; empty if there is none."""
 
-    targets: tuple[str, ...]
+    by_section: Mapping[str, tuple[str, ...]]
     inputs: tuple[str, ...]
     weights: str = ""
     group: str = ""
     time: str = ""
     excluded: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Return the columns to predict."""
+        return tuple(dict.fromkeys(name for names in self.by_section.values() for name in names))
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -74,7 +82,8 @@ class Tabular(Divided):
     Args:
         path: Path of the file or the folder; in a configuration, a relative one starts in its directory. From Python,
             also a frame, or anything that Arrow reads.
-        target: Column to predict; or several, which hold numbers.
+        target: Column to predict; or several, which hold numbers; or, by the name of a section, such as
+            ``{ price = "price", state = "state" }``, columns of several kinds, one cost each.
         columns: Encoder by column, or ``"exclude"``; other columns get one that suits their kind.
         exclude: Columns to leave out.
         weights: Column of sample weights.
@@ -86,7 +95,7 @@ class Tabular(Divided):
     """
 
     path: Path | InMemory = field(converter=as_place, repr=lambda place: repr(name_place(place)))
-    target: str | int | tuple[str | int, ...]
+    target: Target | Mapping[str, Target]
     columns: Mapping[str, Encoder | Literal["exclude"]] = field(factory=dict, kw_only=True)
     exclude: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
     weights: str | int | None = field(default=None, kw_only=True)
@@ -101,9 +110,17 @@ class Tabular(Divided):
     format: Mapping[str, Any] = field(factory=dict, kw_only=True)
 
     def __attrs_post_init__(self) -> None:
-        """Raise SigmaConfigError without a target."""
-        if not as_tuple(self.target):
+        """Raise SigmaConfigError without a target, and for a section of targets that holds something else."""
+        targets = self._targets
+        if not targets or not all(as_tuple(columns) for columns in targets.values()):
             raise SigmaConfigError("Tabular.target: there is none. Name the column to predict.")
+        if wrong := [section for section in targets if section in OTHERS]:
+            raise SigmaConfigError(f"Tabular.target: {wrong[0]!r} is no section of targets. Choose another name.")
+
+    @property
+    def _targets(self) -> Mapping[str, Target]:
+        """Return the columns to predict by section."""
+        return self.target if isinstance(self.target, Mapping) else {"targets": self.target}
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -130,12 +147,16 @@ class Tabular(Divided):
     def load(self) -> Loaded:
         """Return the splits, and the labels of the classes."""
         parts, whole = self._read_parts()
-        return parts, whole.class_names("targets")
+        return parts, self._name_classes(whole)
 
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return the rows of all splits, encoded, in the order of the table or of time."""
         _, whole = self._read_parts()
-        return whole, whole.class_names("targets")
+        return whole, self._name_classes(whole)
+
+    def _name_classes(self, whole: Arrays) -> tuple[Label, ...]:
+        """Return the labels of the first section of classes; empty if there is none."""
+        return next(filter(None, map(whole.class_names, self._targets)), ())
 
     def _read_parts(self) -> tuple[dict[str, Dataset], Arrays]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
@@ -143,8 +164,11 @@ class Tabular(Divided):
         roles = self._roles(source.schema.names, source.name)
         table, numbers = self._select_rows(source.read(roles.read), roles, source)
         place: Place = lambda row: source.place(int(numbers[row]))  # noqa: E731
-        target = NamedTargets(read_targets(table, roles.targets, self.targets, place, source.name), roles.targets)
-        goals = Arrays(targets=target)
+        targets = {
+            section: NamedTargets(read_targets(table, names, self.targets, place, source.name), names)
+            for section, names in roles.by_section.items()
+        }
+        goals = Arrays(targets=next(iter(targets.values())))
         groups = tuple(table[roles.group].to_pylist()) if roles.group else None
         parts = split(goals, self.split, self.split_by, self.seed, groups=groups, fold=self.fold)
         training = parts["training"].rows_of_dataset
@@ -154,7 +178,9 @@ class Tabular(Divided):
         }
         if roles.weights:
             sections["weights"] = read_numbers(table, roles.weights, place)
-        whole = Arrays(**sections, targets=target)
+        if twice := next((section for section in targets if section in sections), None):
+            raise SigmaConfigError(f"Tabular.target: section {twice!r} is one of inputs, too. Choose another name.")
+        whole = Arrays(**sections, **targets)
         return {name: part.with_dataset(whole) for name, part in parts.items()}, whole
 
     def _roles(self, names: Sequence[str], where: str) -> Roles:
@@ -165,7 +191,8 @@ class Tabular(Divided):
                 names[find_column(column, names, where)] for column in as_tuple(() if given is None else given)
             )
 
-        targets, gone = name_all(self.target), name_all(self.exclude)
+        by_section = {section: name_all(columns) for section, columns in self._targets.items()}
+        targets, gone = tuple(name for columns in by_section.values() for name in columns), name_all(self.exclude)
         aside = {role: (name_all(getattr(self, role)) or ("",))[0] for role in ("weights", "group", "time")}
         for column in self.columns:
             find_column(column, names, where)
@@ -174,7 +201,7 @@ class Tabular(Divided):
             raise SigmaConfigError(f"Tabular.columns: {name!r} is no input. Leave it out of `columns`.")
         others = {*targets, *gone, aside["weights"], aside["group"]}
         inputs = tuple(name for name in names if name not in others)
-        return Roles(targets, inputs, **aside, excluded=tuple(dict.fromkeys(gone)))
+        return Roles(by_section, inputs, **aside, excluded=tuple(dict.fromkeys(gone)))
 
     def _select_rows(self, table: Any, roles: Roles, source: Any) -> tuple[Any, np.ndarray]:
         """Return the rows with a target, in the order of time if there is one, and their numbers in the table."""
@@ -240,7 +267,7 @@ def choose_for(name: str, column: Any) -> dict[str, Any] | None:
 def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, where: str) -> np.ndarray | Labels:
     """Return the columns to predict: numbers, (rows, columns), or labels for classes in a single column."""
     if len(names) > 1 or targets == "numbers":
-        return np.stack([read_numbers(table, name, place) for name in names], axis=1)
+        return np.stack([read_numbers(table, name, place, len(names) > 1) for name in names], axis=1)
     column, types = join(table[names[0]]), arrow().types
     if types.is_boolean(column.type):
         values = np.asarray(column)
@@ -256,12 +283,17 @@ def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, w
     return Labels(codes, numbers[:, None]) if codes.values.dtype.kind == "i" else numbers[:, None]
 
 
-def read_numbers(table: Any, name: str, place: Place) -> np.ndarray:
-    """Return a column without gaps as float64; raise SigmaDataError for what is not a finite number."""
+def read_numbers(table: Any, name: str, place: Place, several: bool = False) -> np.ndarray:
+    """Return a column without gaps as float64; raise SigmaDataError for what is not a finite number.
+
+    The remedy is that for one of ``several`` targets.
+    """
     try:
         values: np.ndarray = import_module("sigma_data.encoders.columns").read_numbers(join(table[name]))
     except SigmaDataError as error:
-        raise SigmaDataError(f"{place(error.row or 0)}: column {name!r}: {error.args[0]}") from error
+        remedy = f" Targets of several kinds have a section each: target = {{ {name} = {name!r}, ... }}."
+        text = f"{place(error.row or 0)}: column {name!r}: {error.args[0]}"
+        raise SigmaDataError(text + (remedy if several else "")) from error
     return values
 
 
