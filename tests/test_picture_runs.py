@@ -153,3 +153,18 @@ def test_a_run_on_a_frame_of_paths_predicts_pictures_of_any_size(sigma, tmp_path
     write(tmp_path / "new" / "a.jpg", 250, 30, 90)
     _, out, _ = sigma("predict", environment.run_folder, "new", "--json")
     assert [(row["input"], row["label"]) for row in json.loads(out)["predictions"]] == [("new/a.jpg", "b")]
+
+
+def test_rare_classes_of_pictures_are_weighed_and_balanced(sigma, tmp_path):
+    for i in range(30):
+        write(tmp_path / "pictures" / "dark" / f"more{i}.png", 4 * i, 9, 9)
+    data = ImageFolder("pictures", size=(6, 5), split={"training": 0.5, "validation": 0.5}, class_weights="balanced")
+    block = data["training"].block(0)
+    counts = np.bincount(block["targets"])
+    assert counts[0] < counts[1]  # bright, dark
+    assert np.array_equal(block["weights"], np.float32(counts.sum() / (2 * counts))[block["targets"]])
+    text = TEXT.replace("batch_size = 8", 'batch_size = 8\niterator = "balanced"\nclass_weights = { bright = 2.0 }')
+    (tmp_path / "balanced.toml").write_text(text)
+    folder = json.loads(sigma("run", "balanced.toml", "--json")[1])["folder"]
+    assert sigma("replay", folder)[0] == 0
+    assert load(folder).evaluate("validation", {"accuracy": "accuracy"})["accuracy"] > 0.7

@@ -43,6 +43,9 @@ from sigma_hooks.root_mean_square_error import RootMeanSquareError as RootMeanSq
 from sigma_hooks.root_mean_square_error import RootMeanSquareErrorMetric as RootMeanSquareErrorMetric
 from sigma_hooks.row_loss import RowLoss as RowLoss
 from sigma_hooks.running_time import RunningTime as RunningTime
+from sigma_hooks.several_labels import HammingLossMetric as HammingLossMetric
+from sigma_hooks.several_labels import LabelF1Metric as LabelF1Metric
+from sigma_hooks.several_labels import SubsetAccuracyMetric as SubsetAccuracyMetric
 from sigma_hooks.statistics import Statistics as Statistics
 from sigma_hooks.stop import Stop as Stop
 from sigma_hooks.switch import Switch as Switch

@@ -105,7 +105,7 @@ def check_classes(metric: str, wrong: bool) -> None:
         raise SigmaDataError(
             f"{metric}: the targets are not classes. Give indices below the number of classes, 0 or 1 for a single "
             "output, or one-hot rows, and ignore_index for a label that does not count; for several labels in a row, "
-            "use threshold_accuracy, and for numbers a regression metric."
+            "use threshold_accuracy or label_f1, and for numbers a regression metric."
         )
 
 

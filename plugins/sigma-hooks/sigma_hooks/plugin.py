@@ -98,6 +98,15 @@ METRICS = {
         "root_mean_square_error:RootMeanSquareErrorMetric",
         "Root mean square error.",
     ),
+    "hamming_loss": (
+        "several_labels:HammingLossMetric",
+        "Hamming loss: the share of labels that are predicted wrongly.",
+    ),
+    "subset_accuracy": (
+        "several_labels:SubsetAccuracyMetric",
+        "Subset accuracy: the share of rows of which all labels are right.",
+    ),
+    "label_f1": ("several_labels:LabelF1Metric", "F1 score of labels, of which a row may have several."),
     "r_squared": ("r_squared:RSquaredMetric", "Coefficient of determination, R squared."),
 }
 CRITERIA = {"plateau": ("Plateau", "Whether a value has settled: its latest values are close together.")}
@@ -110,6 +119,9 @@ ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     " sparse_categorical_accuracy top_k=top k=top",
     "threshold_accuracy": "binary_accuracy",
     "f1": "f1_score",
+    "label_f1": "multilabel_f1_score MultilabelF1Score",
+    "subset_accuracy": "exact_match_ratio MultilabelExactMatch",
+    "hamming_loss": "hamming",
     "confusion_matrix": "confusion",
     "mean_absolute_error": "mae",
     "root_mean_square_error": "rmse",

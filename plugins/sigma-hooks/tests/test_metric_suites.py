@@ -10,11 +10,14 @@ from sigma_hooks import (
     AccuracyMetric,
     ConfusionMatrixMetric,
     F1Metric,
+    HammingLossMetric,
+    LabelF1Metric,
     MeanAbsoluteErrorMetric,
     PrecisionMetric,
     RecallMetric,
     RootMeanSquareErrorMetric,
     RSquaredMetric,
+    SubsetAccuracyMetric,
     ThresholdAccuracyMetric,
 )
 from sigma_kernel import Metric
@@ -98,6 +101,37 @@ class TestThresholdAccuracy(MetricSuite):
 
     def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
         return np.mean((prediction > 0.3) == targets)
+
+
+class _OfLabels(MetricSuite):
+    def batch(self) -> tuple[np.ndarray, np.ndarray]:
+        draw = np.random.default_rng(1)
+        return draw.random((9, 3)).astype(np.float32), draw.integers(2, size=(9, 3)).astype(np.float32)
+
+
+class TestHammingLoss(_OfLabels):
+    def make(self) -> Metric:
+        return HammingLossMetric(threshold=0.3)
+
+    def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
+        return np.mean((prediction > 0.3) != targets)
+
+
+class TestSubsetAccuracy(_OfLabels):
+    def make(self) -> Metric:
+        return SubsetAccuracyMetric(threshold=0.4)
+
+    def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
+        return np.mean(((prediction > 0.4) == targets).all(axis=1))
+
+
+class TestLabelF1(_OfLabels):
+    def make(self) -> Metric:
+        return LabelF1Metric("each")
+
+    def expected(self, prediction: np.ndarray, targets: np.ndarray) -> Any:
+        said, true = prediction > 0.5, targets > 0.5
+        return 2 * (said & true).sum(axis=0) / (said.sum(axis=0) + true.sum(axis=0))
 
 
 class _OfNumbers(MetricSuite):
