@@ -149,7 +149,7 @@ class ClassWeighted(Derived):
                 f"class_weights: section {TARGETS!r} holds numbers, not classes. Leave class_weights out, or set "
                 "targets = 'classes'."
             )
-        return whole
+        return np.asarray(whole)
 
 
 def weigh_splits(splits: Mapping[str, Dataset], rule: Rule | None, names: Sequence[Label]) -> Mapping[str, Dataset]:

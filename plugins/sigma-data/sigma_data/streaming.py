@@ -17,7 +17,9 @@ from sigma_kernel.errors import suggest_name
 class ColumnReader(Protocol):
     """Reads one section from columns of a table."""
 
-    section: str
+    @property
+    def section(self) -> str:
+        """Return the name of the section."""
 
     @property
     def sources(self) -> Sequence[str]:

@@ -7,6 +7,7 @@ import pytest
 
 from sigma_data import Arrays, Balanced, Stream
 from sigma_kernel import Environment, SigmaDataError
+from sigma_kernel.errors import SigmaComponentError
 from sigma_testing import IteratorSuite
 
 CODES = np.repeat([0, 1, 2], [90, 9, 1]).astype(np.int32)
@@ -74,6 +75,18 @@ def test_training_sees_balanced_rows_and_evaluation_all():
 def test_rows_that_are_read_anew_are_refused():
     _, one = trainer(Stream(lambda: iter([(np.zeros((16, 2)), np.arange(16) % 3)]), of="batches", keep="one"))
     with pytest.raises(SigmaDataError, match="rows are read anew for every epoch"):
+        one.fit(epochs=1)
+
+
+@pytest.mark.parametrize("rows", [[0] * 8, [0] * 9 + [9], [-1] * 9, [0.0] * 9])
+def test_draws_that_are_no_rows_are_errors_of_the_iterator(rows):
+    class Broken(Balanced):
+        def draw(self, seed, epoch, block, values):
+            return np.array(rows)
+
+    _, one = trainer(Arrays(inputs=np.zeros((9, 2)), targets=np.arange(9) % 3))
+    one.iterator = Broken()
+    with pytest.raises(SigmaComponentError, match=r"draw\(\) must return 9 numbers of rows"):
         one.fit(epochs=1)
 
 

@@ -188,6 +188,17 @@ class IteratorSuite(Suite):
         np.testing.assert_array_equal(iterator.indices(5, 2, 1, 23), first)
         np.testing.assert_array_equal(self.indices(5, 2, 1), first)
 
+    def test_rows_drawn_by_a_section_depend_on_the_arguments_alone(self) -> None:
+        """Return as many rows as there are values; without a section, the order of ``indices``."""
+        codes = np.arange(23, dtype=np.int32) % 3
+        first = np.array(self.make().draw(5, 2, 1, codes))
+        assert first.shape == (23,)
+        assert first.dtype.kind in "iu"
+        assert {*first.tolist()} <= {*range(23)}
+        np.testing.assert_array_equal(self.make().draw(5, 2, 1, codes), first)
+        if not self.make().section:
+            np.testing.assert_array_equal(self.indices(5, 2, 1), first)
+
     def test_seeds_and_epochs_beyond_32_bits_are_taken(self) -> None:
         """Pass them to numpy.random.default_rng as a list."""
         assert sorted(self.indices(2**64 - 1, 2**31, 2**20).tolist()) == [*range(23)]

@@ -47,4 +47,4 @@ class Balanced(Iterator):
             stream, first = BALANCE + block * classes + name, epoch * rounds
             places = np.concatenate([permute_rows(seed, stream, count, first + i) for i in range(rounds)])
             drawn.append(order[starts[name] + places[: rows // classes + more[name]]])
-        return np.concatenate(drawn)[permute_rows(seed, block, rows, epoch)]
+        return np.asarray(np.concatenate(drawn)[permute_rows(seed, block, rows, epoch)])

@@ -69,7 +69,7 @@ def open_table(
     return _open_path(Path(place), read)
 
 
-def _open_path(path: Path, read: Callable[[Source], RecordBatches]) -> RecordBatches:
+def _open_path(path: Path, read: Callable[..., RecordBatches]) -> RecordBatches:
     folder = import_module("sigma_data.tables.folder")
     if path.is_dir():
         files, base = folder.list_files(path), path

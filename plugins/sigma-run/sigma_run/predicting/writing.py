@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, time
 from functools import partial
 from pathlib import Path
@@ -105,7 +105,7 @@ def _to_text(value: Any) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-WRITERS = {
+WRITERS: dict[str, Callable[[Path], AbstractContextManager[Write]]] = {
     ".csv": partial(_write_arrow, begin=_begin_csv),
     ".parquet": partial(_write_arrow, begin=_begin_parquet),
     ".jsonl": _write_lines,

@@ -187,30 +187,24 @@ class Feed:
         if type(self.iterator) is Shuffled:  # a subclass may have another order
             return read_only(np.ascontiguousarray(self.draw(self.seed, at[1], at[0], rows), np.int32))
         with introduce_errors("iterator", self.iterator):
-            drawn = bool(self.iterator.section)
-            given = self._values(at[1]) if drawn else rows
-            order = np.asarray((self.iterator.draw if drawn else self.iterator.indices)(self.seed, *at, given))
+            drawn, what = bool(self.iterator.section), "indices() must return a permutation of range({}), each row once"
+            order = np.asarray(self._draw_rows(at) if drawn else self.iterator.indices(self.seed, *at, rows))
             right = order.dtype.kind in "iu" and order.shape == (rows,) and order.min() >= 0 and order.max() < rows
             right = right and (drawn or np.bincount(order.astype(np.int64), minlength=rows).all())
-            what = (
-                f"draw() must return {rows} numbers of rows"
-                if drawn
-                else f"indices() must return a permutation of range({rows}), each row once"
-            )
-            expect(bool(right), what, order)
+            expect(bool(right), ("draw() must return {} numbers of rows" if drawn else what).format(rows), order)
             kept = not self.iterator.keeps_order or (order[1:] > order[:-1]).all()
             expect(bool(kept), f"indices() must return range({rows}), as keeps_order declares", order)
         return read_only(np.ascontiguousarray(order, np.int32))
 
-    def _values(self, block: int) -> np.ndarray:
-        """Return the section by which the iterator draws rows, of all rows of a block."""
-        name = self.iterator.section
+    def _draw_rows(self, at: tuple[int, int]) -> np.ndarray:
+        """Return the rows that the iterator draws by a section."""
+        (epoch, block), name = at, self.iterator.section
         if name not in self.dataset.sections or self.dataset.drawn_anew:
             why = "rows are read anew for every epoch" if name in self.dataset.sections else "there is none"
             raise SigmaDataError(f"iterator: rows are drawn by section {name!r}, and {why}. Choose 'minibatch'.")
         if block not in self._drawn_by:
             self._drawn_by[block] = np.array(read(self.dataset, block)[name])
-        return self._drawn_by[block]
+        return self.iterator.draw(self.seed, epoch, block, self._drawn_by[block])
 
     def _place(self, at: Cursor) -> tuple[int, int]:
         return at.epoch if self.dataset.drawn_anew or self.augmenter else 0, at.block
