@@ -169,6 +169,28 @@ def test_the_kind_csv_keeps_excluded_columns_and_reads_other_formats(tmp_path, m
     assert np.allclose(table.predicted_price, load(run).predict(houses().head(9)[["area"]])[:, 0], rtol=1e-6)
 
 
+def test_a_network_that_was_trained_on_a_frame_keeps_what_it_left_out(tmp_path, new):
+    frame = houses().drop(columns="price")
+    data = sigma_data.Frame(frame, target="state", exclude="house", encode=["city"], missing=90.0)
+    environment = Environment("frame", folder=tmp_path)
+    environment.create_trainer(
+        data=data, network="input(4) + output(2) + softmax_cross_entropy()", optimiser="adam", epochs=1
+    )
+    with environment:
+        environment.run()
+    new.loc[3, "area"] = None
+    new.to_csv("new.csv", index=False)
+    table = load(environment.run_folder).predict("new.csv")
+    assert table.columns == ["house", "predicted_state", "probability_free", "probability_sold"]
+    assert table.replaced == {"area": (1, 0)}
+    filled = new.fillna({"area": 90.0})[["area", "city"]]
+    assert np.array_equal(table["probability_sold"], load(environment.run_folder).predict(filled)[:, 1])
+    new.loc[4, "city"] = "Atlantis"
+    new.to_csv("new.csv", index=False)
+    with pytest.raises(SigmaDataError, match=r"new.csv:6: column 'city': 'Atlantis' is not one of the 3 categories"):
+        load(environment.run_folder).predict("new.csv")
+
+
 def test_arrays_without_names_are_numbered(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = "format = 1\n[data]\ndataset = 'iris'\n[network]\narchitecture = "

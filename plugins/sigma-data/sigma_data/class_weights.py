@@ -102,8 +102,14 @@ class ClassWeighted(Derived):
         """Return the weights of classes, computed from all rows."""
         if isinstance(self._rule, Mapping):
             return self._name_weights(self._rule)
-        codes = [self._codes(self.dataset.block(block)) for block in range(self.dataset.blocks)]
-        return ClassTable.balance(np.concatenate(codes))
+        return ClassTable.balance(self._all_codes())
+
+    def _all_codes(self) -> np.ndarray:
+        """Return the classes of all rows; pictures beside them are not read."""
+        column = getattr(self.dataset, "column", None)
+        if column is not None and (targets := column(TARGETS)) is not None:
+            return self._codes({TARGETS: targets})
+        return np.concatenate([self._codes(self.dataset.block(block)) for block in range(self.dataset.blocks)])
 
     def _name_weights(self, rule: Mapping[str, float]) -> ClassTable:
         """Return weights by class name, or by index if classes have no names; of a label, that of the rows with it."""
@@ -134,8 +140,7 @@ class ClassWeighted(Derived):
             names = getattr(self.dataset, "learned", {}).get("targets", {}).get(TARGETS, ())
             width = self.dataset.sections[TARGETS].shape[0]
             return names if len(names) == width else range(width)
-        blocks = (self._codes(self.dataset.block(block)) for block in range(self.dataset.blocks))
-        return range(1 + max(int(codes.max()) for codes in blocks))
+        return range(1 + int(self._all_codes().max()))
 
     def _codes(self, sections: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the class of each row, or its labels, one column each; SigmaDataError for other targets."""
