@@ -17,6 +17,7 @@ from sigma_kernel import Encoder, Extractor, SigmaConfigError, SigmaDataError, c
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.settings import SHAPE, optional
 
+TOGETHER = 1024  # rows whose columns are joined at once
 OWN = "python"  # in place of the name of a component, for a class of one's own code
 
 Place = Callable[[int], str]  # where a row is, for errors
@@ -113,7 +114,7 @@ class EncodedColumns(Extractor):
         """Return the section of a table of Arrow; ``training`` are the rows that encoders were fitted on, in order."""
         check_names(dict.fromkeys(table.column_names), self.names, table.column_names, "table")
         parts = [column.apply(table, place, training) for column in self.columns]
-        whole = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+        whole = join_columns(parts)
         return whole if self.shape is None else whole.reshape(len(whole), *self.shape)
 
     def stream(self, others: Sequence[Any], place: Any, rows: int, **how: Any) -> Iterator[RowsToPredict]:
@@ -187,6 +188,17 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     changed = {f.alias for f in attrs.fields(cls) if f.init and settings[f.alias] != f.default}
     plain = {name: [*value] if isinstance(value, tuple) else value for name, value in settings.items()}
     return {**name, **{alias: plain[alias] for alias in plain if alias in changed}}
+
+
+def join_columns(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return arrays of (rows, width) side by side; as many rows at once as a processor's cache holds."""
+    if len(parts) == 1:
+        return parts[0]
+    rows, width = len(parts[0]), sum(part.shape[1] for part in parts)
+    whole = np.empty((rows, width), np.result_type(*parts))
+    for first in range(0, rows, TOGETHER):
+        np.concatenate([part[first : first + TOGETHER] for part in parts], axis=1, out=whole[first : first + TOGETHER])
+    return whole
 
 
 def join(column: Any) -> Any:

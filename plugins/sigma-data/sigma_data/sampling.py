@@ -36,7 +36,7 @@ def sample_rows(blocks: Iterable[np.ndarray], most: int | None = None) -> np.nda
     rows = 0
     for block in blocks:
         limit = most or max(FEWEST, min(MOST, ELEMENTS // max(1, block[:1].size)))
-        held, keys = [*held, block], [*keys, mix(np.arange(rows, rows + len(block)))]
+        held, keys = [*held, block], [*keys, np.arange(rows, rows + len(block))]
         rows += len(block)
         if sum(map(len, held)) > 2 * limit:
             held, keys = _smallest(held, keys, limit)
@@ -45,10 +45,12 @@ def sample_rows(blocks: Iterable[np.ndarray], most: int | None = None) -> np.nda
     return _smallest(held, keys, limit)[0][0]
 
 
-def _smallest(held: list[np.ndarray], keys: list[np.ndarray], most: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the rows with the smallest keys."""
-    rows, numbers = np.concatenate(held), np.concatenate(keys)
+def _smallest(
+    held: list[np.ndarray], numbers_held: list[np.ndarray], most: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Return the rows whose numbers have the smallest hashes, and these numbers."""
+    rows, numbers = np.concatenate(held), np.concatenate(numbers_held)
     if len(rows) > most:
-        chosen = np.argpartition(numbers, most - 1)[:most]
+        chosen = np.argpartition(mix(numbers), most - 1)[:most]
         rows, numbers = rows[chosen], numbers[chosen]
     return [rows], [numbers]

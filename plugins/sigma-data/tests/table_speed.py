@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-from sigma_data import CsvReader, File
+from sigma_data import CsvReader, File, Tabular
 from sigma_data.tables import open_table
 
-TIMES = 5
+TIMES, TARGET = 5, "c0"
 
 
 def write_table(path: Path, rows: int, columns: int) -> None:
@@ -57,6 +57,25 @@ def compare_times(ways: Mapping[str, Callable[[], Any]]) -> None:
         print(f"{name:40} {wall:6.2f} s {wall / first[0]:5.2f} x   processor {work:6.2f} s {work / first[1]:5.2f} x")
 
 
+def compare_prepared(path: Path) -> None:
+    """Print the times from the file to the standardised inputs, float32, with the words as one-hot numbers."""
+
+    def prepare_by_pandas() -> np.ndarray:
+        frame = pd.read_csv(path, engine="pyarrow")
+        frame.pop(TARGET)
+        values = pd.get_dummies(frame).to_numpy(np.float32)
+        numbers = values[:, : frame.shape[1] - 1]
+        numbers -= numbers.mean(axis=0)
+        numbers /= numbers.std(axis=0)
+        return values
+
+    def prepare() -> np.ndarray:
+        parts, _ = Tabular(path, TARGET).load()
+        return parts["training"].block(0)["inputs"].astype(np.float32)
+
+    compare_times({"pandas, to prepared inputs": prepare_by_pandas, "data set table, to prepared inputs": prepare})
+
+
 def compare_parquet(table: Path, path: Path) -> None:
     """Print the times of a Parquet file, with a copy of its numbers to one array."""
 
@@ -89,6 +108,7 @@ def main(rows: int = 500_000, columns: int = 30) -> None:
                 ),
             }
         )
+        compare_prepared(path)
         compare_parquet(path, Path(folder) / "table.parquet")
 
 

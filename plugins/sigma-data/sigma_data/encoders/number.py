@@ -83,7 +83,9 @@ class NumberEncoder(Encoder):
 
     def _read_values(self, columns: Iterable[Any]) -> Iterator[np.ndarray]:
         """Yield the values that are not missing."""
-        return (values[~np.isnan(values)] for values in read_batches(columns, self._read))
+        for values in read_batches(columns, self._read):
+            there = ~np.isnan(values)
+            yield values if there.all() else values[there]
 
     def _read(self, column: Any) -> np.ndarray:
         values = read_numbers(column)
@@ -124,14 +126,14 @@ class NumberEncoder(Encoder):
         """Return the scaled numbers and, if set, the indicator."""
         values = self._read(column)
         missing = np.isnan(values)
-        if state["fill"] is not None:
+        if state["fill"] is not None and missing.any():
             values = np.where(missing, state["fill"], values)
         values = self._limit(values, state)
         if "knots" in state:
             values = interpolate(values, np.array(state["knots"]), np.array(state["scores"]))
         if "centre" in state:
             values = (values - state["centre"]) / state["width"]
-        return np.stack([values, missing] if self.indicator else [values], axis=1).astype(np.float64)
+        return np.stack([values, missing.astype(np.float64)], axis=1) if self.indicator else values[:, None]
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the name of the column and, if set, that of the indicator."""

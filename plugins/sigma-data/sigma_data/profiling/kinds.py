@@ -42,6 +42,8 @@ def infer_kind(name: str, column: Any) -> Inferred:
         return Inferred("constant", "every cell is blank")
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return Inferred("other", f"holds {column.type}")
+    if pa.types.is_floating(column.type) and (real := _infer_reals(column, present)):
+        return real  # fast: distinct numbers need not be counted
     distinct = pc.count_distinct(column, mode="only_valid").as_py()
     if distinct == 1 < present:
         return Inferred("constant", f"{_read_first(column)!r} in all rows")
@@ -52,6 +54,14 @@ def infer_kind(name: str, column: Any) -> Inferred:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
         return _infer_words(name, column, present, distinct)
     return _infer_numbers(name, column, present, distinct)
+
+
+def _infer_reals(column: Any, present: int) -> Inferred | None:
+    """Return the kind of a column of which some numbers are not whole; None for others."""
+    values = as_floats(column)
+    low, high = values.min(), values.max()
+    whole = bool((values == np.rint(values)).all())
+    return None if whole or low == high else Inferred("number", f"numbers from {low:g} to {high:g}")
 
 
 def _infer_numbers(name: str, column: Any, present: int, distinct: int) -> Inferred:
