@@ -40,7 +40,7 @@ PARAMETERS = {
     "sigma_kernel.plugins.specs: pattern",
     "sigma_kernel.scanning: self.words[name]",
     "sigma_data.datasets.image_folder: value",  # the user's own, for paths
-    "sigma_data.datasets.labelled_pictures: expression",
+    "sigma_data.pictures.labelled: expression",
 }
 MARKS = {  # values of what patterns are made with: marks of columns and fractions that a user chooses, and words
     "mark": ",", "point": r"\.", "class_name": "Arrays", "long": "validation",

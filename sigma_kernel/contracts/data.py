@@ -266,12 +266,14 @@ class Inspection:
     """What data at a place hold: the ``head``, one line, and a ``table`` for people, its headings first.
 
     ``findings`` are what a user should know, one sentence each; ``document`` has all of it as plain JSON values.
+    ``samples`` are pictures to show, by label: uint8, of shape (pictures, 3, height, width).
     """
 
     head: str
     table: Sequence[Sequence[str]] = field(repr=False)
     findings: Sequence[str] = field(repr=False)
     document: Mapping[str, Any] = field(repr=False)
+    samples: Mapping[str, np.ndarray] = field(factory=dict, repr=False)
 
     def __str__(self) -> str:
         return "\n".join([self.head, *align_rows(self.table), *(f"note: {text}" for text in self.findings)])

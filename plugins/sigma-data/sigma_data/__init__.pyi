@@ -57,6 +57,7 @@ from sigma_data.preprocessors.robust import Robust as Robust
 from sigma_data.preprocessors.scale import Scale as Scale
 from sigma_data.preprocessors.standardise import Standardise as Standardise
 from sigma_data.profiling.inspectors import TableInspector as TableInspector
+from sigma_data.profiling.picture_inspector import PictureInspector as PictureInspector
 from sigma_data.readers.bytes import BytesReader as BytesReader
 from sigma_data.readers.csv import CsvReader as CsvReader
 from sigma_data.readers.idx import IdxReader as IdxReader

@@ -83,6 +83,10 @@ OFFERED = {
         "shuffle": ("iterators.shuffle:Shuffle", "Minibatches shuffled once, in the same order each epoch."),
     },
     "inspector": {
+        "pictures": (
+            "profiling.picture_inspector:PictureInspector",
+            "Folders of pictures: classes, sizes, broken files.",
+        ),
         "table": ("profiling.inspectors:TableInspector", "Tables of any format: kinds of columns, with reasons."),
     },
     "dataset": {

@@ -11,11 +11,11 @@ import numpy as np
 from attrs import converters, define, field
 
 from sigma_data.arrays import Arrays
-from sigma_data.datasets.labelled_pictures import LabelledPictures, read_folders, read_listed, split_folders
-from sigma_data.datasets.picture_table import LabelTable
+from sigma_data.datasets.picture_table import LabelTable, read_listed
 from sigma_data.datasets.splits import Divided, Loaded, shares
 from sigma_data.pictures.blocks import Decoding, check_faults, deal, describe_left_out
 from sigma_data.pictures.decoding import Fit, PictureForm
+from sigma_data.pictures.labelled import LabelledPictures, read_folders, split_folders
 from sigma_data.pictures.rows import Pictures
 from sigma_data.pictures.samples import PictureSamples
 from sigma_data.pictures.sizes import free_memory, parse_size

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from sigma_data.arrays import NamedTargets
+from sigma_data.arrays import Arrays, NamedTargets
 from sigma_data.datasets.csv_target import CsvTarget, missing_values
 from sigma_data.frames import cells, check_names, columns_of
 from sigma_data.labels import Labels, in_order
+from sigma_data.pictures.folder import list_pictures, picture_at
+from sigma_data.pictures.labelled import LabelledPictures
 from sigma_data.readers.csv import CsvReader, separator
 from sigma_data.readers.figures import Figures
 from sigma_data.sources import local
@@ -84,3 +86,11 @@ class LabelTable:
         for row, words in enumerate(rows):
             matrix[row, [places[word] for word in words]] = 1
         return NamedTargets(matrix, names)
+
+
+def read_listed(root: Path, table: LabelTable) -> LabelledPictures:
+    """Return the pictures that a table lists; raises SigmaDataError for paths that leave the folder."""
+    if not root.is_dir():
+        list_pictures(root)  # raises the error
+    paths, targets = table.read()
+    return LabelledPictures([picture_at(root, path) for path in paths], Arrays(targets=targets), {})

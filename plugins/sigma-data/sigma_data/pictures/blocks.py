@@ -97,7 +97,7 @@ class Decoding:
         """Decode a picture to a row; return what is wrong with it, if anything is."""
         fault = ""
         try:
-            with open(self.root / picture.path, "rb", opener=_open) as stream:
+            with open(self.root / picture.path, "rb", opener=open_at_once) as stream:
                 try:
                     pixels[row] = self.form.decode(stream)
                 except UnreadablePictureError as error:
@@ -115,8 +115,9 @@ class Decoding:
             )
 
 
-def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe in place of the file would block
+def open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting, as ``open`` does: a pipe in place of it would block."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _to_block(pixels: np.ndarray, faults: Mapping[str, str], pictures: Sequence[Picture]) -> PictureBlock:

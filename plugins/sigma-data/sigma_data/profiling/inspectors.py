@@ -10,6 +10,7 @@ from attrs import frozen
 
 from sigma_data.profiling.drafting import TableDraft, choose_task, count_rows
 from sigma_data.profiling.leaks import find_groups, find_leaks
+from sigma_data.profiling.pictures import holds_pictures
 from sigma_data.profiling.profile import Profile, profile_table
 from sigma_data.tables import InMemory, RecordBatches, open_table
 from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError
@@ -28,7 +29,8 @@ class TableInspector(Inspector):
     def takes(self, place: Path) -> bool:
         """Return whether the name is that of a table, or a folder has files with such names."""
         if place.is_dir():
-            return any(_is_table(file) for file in place.rglob("*") if not file.name.startswith("."))
+            tables = (file for file in place.rglob("*") if not file.name.startswith(".") and _is_table(file))
+            return any(tables) and not holds_pictures(place)  # of which it may have the labels
         return _is_table(place)
 
     def hold(self, given: Any) -> Any:

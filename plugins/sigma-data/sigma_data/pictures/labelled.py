@@ -1,4 +1,4 @@
-"""Pictures and their labels: those of the folders that hold them, or of a table."""
+"""Pictures with their labels: the names of the folders that hold them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 from attrs import frozen
 
 from sigma_data.arrays import Arrays
-from sigma_data.datasets.picture_table import LabelTable
 from sigma_data.labels import Codes, Labels, list_first
 from sigma_data.pictures.decoding import ENDS
-from sigma_data.pictures.folder import Picture, list_pictures, picture_at, subfolders
+from sigma_data.pictures.folder import Picture, list_pictures, subfolders
 from sigma_kernel import SigmaDataError
 
 SPLITS = {  # names of folders that hold a split each
@@ -77,11 +76,3 @@ def read_folders(root: Path) -> LabelledPictures:
     homes = np.array([SPLITS.get(path[0].lower(), "") for path in names])
     rows = {part: np.flatnonzero(homes == part) for part in parts}
     return LabelledPictures(listing.pictures, Arrays(targets=Labels.from_codes(codes)), rows, listing.others)
-
-
-def read_listed(root: Path, table: LabelTable) -> LabelledPictures:
-    """Return the pictures that a table lists; raises SigmaDataError for paths that leave the folder."""
-    if not root.is_dir():
-        list_pictures(root)  # raises the error
-    paths, targets = table.read()
-    return LabelledPictures([picture_at(root, path) for path in paths], Arrays(targets=targets), {})
