@@ -27,6 +27,7 @@ from sigma_data.datasets.splits import Divided as Divided
 from sigma_data.datasets.splits import Splits as Splits
 from sigma_data.datasets.synthetic import Synthetic as Synthetic
 from sigma_data.datasets.tabular import Tabular as Tabular
+from sigma_data.datasets.textures import Textures as Textures
 from sigma_data.datasets.tictactoe import TicTacToe as TicTacToe
 from sigma_data.datasets.wdbc import Wdbc as Wdbc
 from sigma_data.datasets.xor import Xor as Xor

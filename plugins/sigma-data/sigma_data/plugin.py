@@ -93,6 +93,10 @@ OFFERED = {
         "digits": ("datasets.digits:Digits", "1,797 handwritten digits of 8 x 8 pixels, 10 classes (UCI, offline)."),
         "iris": ("datasets.iris:Iris", "Fisher's iris: 150 flowers, 4 features, 3 species (offline)."),
         "wdbc": ("datasets.wdbc:Wdbc", "Wisconsin breast cancer: 569 tumours, 30 features, 2 classes (offline)."),
+        "textures": (
+            "datasets.textures:Textures",
+            "240 photographs of brick, grass and gravel (offline; Pillow).",
+        ),
         "xor": ("datasets.xor:Xor", "The four samples of exclusive or."),
         "mnist": (
             "datasets.mnist:Mnist",

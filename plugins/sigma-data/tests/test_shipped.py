@@ -20,7 +20,7 @@ def test_every_bundled_file_has_its_source_and_licence():
     assert set(described) == {path.name for path in FOLDER.iterdir()} - {"SOURCES.md"}
 
 
-@pytest.mark.parametrize("name", ["digits.csv.gz", "iris.csv.gz", "wdbc.csv.gz"])
+@pytest.mark.parametrize("name", ["digits.csv.gz", "iris.csv.gz", "textures.tar.xz", "wdbc.csv.gz"])
 def test_the_bundled_files_have_the_documented_checksums(name):
     assert sha256((FOLDER / name).read_bytes()).hexdigest() == HASHES[name]
 
