@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 
 from sigma_kernel.contracts import Inspector
@@ -69,6 +70,13 @@ class InspectorSuite(Suite):
         assert all(isinstance(cell, str) for row in inspection.table for cell in row)
         assert all(text.endswith(".") and "\n" not in text for text in inspection.findings)
         assert json.loads(json.dumps(inspection.document, allow_nan=False)) == inspection.document
+
+    def test_samples_are_pictures_in_bytes(self) -> None:
+        """Samples, if there are any, are uint8, of shape (pictures, 3, height, width), at least one of each label."""
+        with self._open_place() as place:
+            samples = self.make().inspect(place).samples
+        assert all(values.dtype == np.uint8 for values in samples.values())
+        assert all(values.ndim == 4 and values.shape[1] == 3 and values.size for values in samples.values())
 
     def test_a_draft_is_a_configuration_of_the_data(self) -> None:
         """The text is TOML of the current format, names the run and the place, and notes are sentences."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 from attrs import evolve, frozen
 
@@ -65,6 +66,16 @@ class NoDocument(Notes):
         return evolve(super().inspect(place), document={"mean": float("nan")})
 
 
+class SamplesOfFloats(Notes):
+    def inspect(self, place: Path) -> Inspection:
+        return evolve(super().inspect(place), samples={"c": np.zeros((2, 3, 8, 8), np.float32)})
+
+
+class ChannelsLast(Notes):
+    def inspect(self, place: Path) -> Inspection:
+        return evolve(super().inspect(place), samples={"c": np.zeros((2, 8, 8, 3), np.uint8)})
+
+
 class NoConfiguration(Notes):
     def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         return evolve(super().draft(place, written, wishes), text="train it")
@@ -100,6 +111,8 @@ INSPECTORS: dict[type[Inspector], str] = {
     RaggedTable: FORM,
     FindsWords: FORM,
     NoDocument: FORM,
+    SamplesOfFloats: "test_samples_are_pictures_in_bytes",
+    ChannelsLast: "test_samples_are_pictures_in_bytes",
     NoConfiguration: DRAFT,
     AnotherPlace: DRAFT,
     AnotherName: DRAFT,

@@ -9,9 +9,12 @@ from pathlib import Path
 import click
 
 from sigma_kernel.contracts import Inspector
-from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, printable
 from sigma_kernel.plugins.catalogue import catalogue, load
-from sigma_run.launcher.output import document, json_option, say, table
+from sigma_run.launcher.later import lazy_function
+from sigma_run.launcher.output import document, json_option, say, table, width
+
+print_samples = lazy_function("sigma_run.launcher.mosaic:print_samples")  # only for pictures
 
 
 @click.group()
@@ -23,7 +26,11 @@ def data() -> None:
 @click.argument("place", metavar="DATA", type=click.Path(path_type=Path))
 @json_option
 def show(place: Path, as_json: bool) -> None:
-    """Show what DATA, a file or a folder, hold: columns with kinds, missing values, and distributions."""
+    """Show what DATA, a file or a folder, hold.
+
+    Of a table, columns with kinds, missing values, and distributions; of a folder of pictures, classes, sizes and
+    broken files, on a terminal also samples.
+    """
     with usage_errors():
         inspection = choose_inspector(place).inspect(place)
     if as_json:
@@ -31,6 +38,8 @@ def show(place: Path, as_json: bool) -> None:
         return
     say(inspection.head)
     table(iter(inspection.table))
+    if inspection.samples and (columns := width()):
+        print_samples({printable(label): pictures for label, pictures in inspection.samples.items()}, columns)
     for finding in inspection.findings:
         say(f"note: {finding}", "yellow")
 
