@@ -95,3 +95,11 @@ def test_a_folder_is_described_as_json(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_wish_that_does_not_fit_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", "textures", "--target", "price"]) == 2
     assert "--target: there is no table of labels in textures" in capsys.readouterr().err
+
+
+def test_the_page_about_pictures_shows_what_is_written(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    page = Path(__file__).parents[1] / "docs" / "how-to" / "own-pictures.md"
+    shown = page.read_text().partition("```\n[data]")[2].partition("```")[0]
+    Textures.write(place / "elsewhere" / "textures")
+    assert main(["init", "elsewhere/textures", "--output", "elsewhere/textures.toml"]) == 0
+    assert f"[data]{shown}" in (place / "elsewhere" / "textures.toml").read_text()
