@@ -29,8 +29,8 @@ class Flip(Augmentation):
 
     def augment(self, sections: Sections, draw: RowDraws) -> Sections:
         """Return the sections with the mirrored pictures."""
-        pictures = pictures_of("flip", sections, self.section).copy()
-        for share, axis in ((self.horizontal, -1), (self.vertical, -2)):
-            turned = draw.uniform() < share
-            pictures[turned] = np.flip(pictures[turned], axis)
-        return {**sections, self.section: pictures}
+        pictures = pictures_of("flip", sections, self.section)
+        mirrored, sides = np.empty_like(pictures), draw.uniform() < self.horizontal
+        for row, (side, up) in enumerate(zip(sides.tolist(), (draw.uniform() < self.vertical).tolist(), strict=True)):
+            mirrored[row] = pictures[row][..., :: -1 if up else 1, :: -1 if side else 1]
+        return {**sections, self.section: mirrored}
