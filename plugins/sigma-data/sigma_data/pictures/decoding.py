@@ -95,7 +95,7 @@ class PictureForm:
         mode = "L" if self.colours == "grey" else "RGB"
         image = image if image.mode == mode else image.convert(mode)  # which would copy it
         image = self._resize(image if turn is None else image.transpose(turn), pil)
-        return np.moveaxis(np.asarray(image).reshape(self.height, self.width, -1), -1, 0)
+        return np.stack([np.asarray(band) for band in (image.split() if mode == "RGB" else (image,))])
 
     def _resize(self, image: Any, pil: Any) -> Any:
         size, filtering = (self.width, self.height), pil.Image.Resampling.BILINEAR
