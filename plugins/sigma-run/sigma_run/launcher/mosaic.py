@@ -33,7 +33,7 @@ def shrink(picture: np.ndarray) -> np.ndarray:
     factor = -(-max(picture.shape[1:]) // SIDE)
     height, width = (side // factor * factor for side in picture.shape[1:])
     squares = picture[:, :height, :width].reshape(3, height // factor, factor, width // factor, factor)
-    return np.rint(squares.mean(axis=(2, 4))).astype(np.uint8)
+    return np.asarray(np.rint(squares.mean(axis=(2, 4))), np.uint8)
 
 
 def draw_picture(picture: np.ndarray, colours: int, shades: str) -> Iterator[str]:
