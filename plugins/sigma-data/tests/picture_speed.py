@@ -1,22 +1,30 @@
 """Print how many pictures are decoded in a second: python picture_speed.py [PICTURES] [SIDE] [THREADS].
 
 Not a test: rates differ between machines. JPEGs of SIDE x SIDE pixels are cropped to 224 x 224, and shrunk to 64 x 64.
+
+`python picture_speed.py --torch PYTHON [PICTURES] [SIDE] [THREADS]` compares epochs of decoded, cropped and flipped
+pictures with a DataLoader of torch, run by the PYTHON of an environment with torchvision; rounds alternate.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 from PIL import Image, ImageOps
 
-from sigma_data import ImageFolder
+from sigma_data import Flip, ImageFolder, RandomCrop
+from sigma_training.data.augmenting import Augmenter
 
 ROUNDS = 3
+BATCH, PADDING = 64, 16  # of the comparison with torch
 
 
 def draw(folder: Path, count: int, side: int) -> None:
@@ -57,6 +65,43 @@ def measure(count: int, read: Callable[[], object]) -> str:
     return f"{count / min(seconds):,.0f} pictures/s, {1000 * min(processor) / count:.3f} ms of a processor each"
 
 
+def vary(data: ImageFolder, threads: int, epoch: int) -> int:
+    """Return the number of pictures of an epoch: decoded if they are not, cropped, flipped, and in shuffled batches."""
+    augmenter = Augmenter(0, {"crop": RandomCrop(PADDING), "flip": Flip()})
+    rows = data["training"]
+
+    def batches(block: int) -> Iterator[np.ndarray]:
+        numbers = np.arange(rows.rows(block))
+        inputs = augmenter.apply(rows.block(block), epoch, numbers)["inputs"]
+        order = np.random.default_rng(epoch).permutation(numbers)
+        yield from (inputs[order[first : first + BATCH]] for first in range(0, len(order), BATCH))
+
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(lambda block: sum(map(len, batches(block))), range(rows.blocks)))
+
+
+def compare(python: str, count: int = 4000, side: int = 256, threads: int = 2) -> None:
+    """Print a table: the first epoch, which decodes, later epochs, and an epoch of torch, in alternating rounds."""
+    first, later, torch = "image_folder, first epoch", "image_folder, later epochs", "torch, every epoch"
+    times: dict[str, list[tuple[float, float]]] = {first: [], later: [], torch: []}
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "pictures"
+        draw(folder, count, side)
+        script = Path(__file__).with_name("picture_speed_torch.py")
+        for _ in range(ROUNDS):
+            data = ImageFolder(folder, size=(side, side), threads=threads, memory=1 << 40, split={"training": 1.0})
+            for epoch, way in enumerate((first, later)):
+                began = time.perf_counter(), time.process_time()
+                assert vary(data, threads, epoch) == count
+                times[way].append((time.perf_counter() - began[0], time.process_time() - began[1]))
+            command = [python, str(script), str(folder), str(BATCH), str(threads)]
+            answer = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            times[torch].append((answer["seconds"], answer["processor"]))
+    for way, pairs in times.items():
+        seconds, processor = map(min, zip(*pairs, strict=True))
+        print(f"{way}: {count / seconds:,.0f} pictures/s, {1000 * processor / count:.3f} ms of a processor each")
+
+
 def main(count: int = 2000, side: int = 256, threads: int = 2) -> None:
     """Print a table."""
     with TemporaryDirectory() as name:
@@ -74,4 +119,7 @@ def main(count: int = 2000, side: int = 256, threads: int = 2) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    if sys.argv[1:2] == ["--torch"]:
+        compare(sys.argv[2], *map(int, sys.argv[3:]))
+    else:
+        main(*map(int, sys.argv[1:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import groupby
 
 import numpy as np
 from attrs import evolve, frozen
@@ -12,7 +13,7 @@ from sigma_kernel.contracts import Augmentation
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.graph.random import RowDraws
 
-AT_ONCE = 1 << 18  # numbers of the rows that an augmentation gets at once, as it holds several arrays of their size
+AT_ONCE = 1 << 20  # numbers of the rows that an augmentation gets at once, as it holds several arrays of their size
 
 Block = Mapping[str, np.ndarray]
 
@@ -26,21 +27,24 @@ class Augmenter:
 
     def apply(self, block: Block, epoch: int, rows: np.ndarray) -> Block:
         """Return a block, whose rows have these numbers, as it is in an epoch."""
-        for stream, name in enumerate(self.steps):
-            block = self._apply_one(name, block, RowDraws(self.seed, stream, epoch, rows))
+        for mixing, steps in groupby(enumerate(self.steps), lambda step: self.steps[step[1]].mixes_rows):
+            draws = {name: RowDraws(self.seed, stream, epoch, rows) for stream, name in steps}
+            size = len(rows) if mixing else max(1, AT_ONCE * len(rows) // sum(values.size for values in block.values()))
+            before, block = block, {section: np.empty_like(values) for section, values in block.items()}
+            for part in (slice(first, first + size) for first in range(0, len(rows), size)):
+                for section, values in self._apply_some(before, part, draws).items():
+                    block[section][part] = values
         return block
 
-    def _apply_one(self, name: str, block: Block, draw: RowDraws) -> Block:
-        """Apply one augmentation: to some rows at a time, unless it mixes rows."""
-        step, count, parts = self.steps[name], len(draw.rows), list[Block]()
-        size = count if step.mixes_rows else max(1, AT_ONCE * count // sum(values.size for values in block.values()))
-        for part in (slice(first, first + size) for first in range(0, count, size)):
-            own = {section: read_only(values[part]) for section, values in block.items()}
-            with introduce_errors(f"augmentation {name!r}", step):
-                parts.append(step.augment(own, evolve(draw, rows=draw.rows[part])))
-                wanted = _describe_form(own)
-                expect(_describe_form(parts[-1]) == wanted, f"augment() must return {wanted}", parts[-1])
-        return parts[0] if len(parts) == 1 else {name: np.concatenate([part[name] for part in parts]) for name in block}
+    def _apply_some(self, block: Block, part: slice, draws: Mapping[str, RowDraws]) -> Block:
+        """Apply augmentations one after another to some rows, few enough for the caches of a processor."""
+        block = {section: values[part] for section, values in block.items()}
+        for name, draw in draws.items():
+            own = {section: read_only(values) for section, values in block.items()}
+            with introduce_errors(f"augmentation {name!r}", self.steps[name]):
+                block, wanted = self.steps[name].augment(own, evolve(draw, rows=draw.rows[part])), _describe_form(own)
+                expect(_describe_form(block) == wanted, f"augment() must return {wanted}", block)
+        return block
 
 
 def _describe_form(block: Block) -> dict[str, str]:
