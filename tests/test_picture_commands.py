@@ -61,14 +61,30 @@ def test_a_folder_of_pictures_is_trained_on_at_once(capsys: pytest.CaptureFixtur
     assert "textures finished" in err
 
 
-def test_labels_of_a_table_are_trained_on(capsys: pytest.CaptureFixture[str], place: Path) -> None:
-    lines = [f"{path.name},{path.name.partition('-')[0]}" for path in (place / "new").iterdir()]
-    (place / "new" / "labels.csv").write_text("file,surface\n" + "\n".join(sorted(lines)) + "\n")
-    assert main(["init", "new", "--target", "surface"]) == 0
+@pytest.mark.parametrize(
+    ("target", "metric"),
+    [
+        ("surface", "accuracy"),
+        ("marks", "threshold_accuracy"),
+        ("hard,rough", "threshold_accuracy"),
+        ("weight", "r_squared"),
+    ],
+)
+def test_labels_of_a_table_are_trained_on(
+    target: str, metric: str, capsys: pytest.CaptureFixture[str], place: Path
+) -> None:
+    lines = ["file,surface,marks,hard,rough,weight"]
+    for i, path in enumerate(sorted((place / "new").iterdir())):
+        surface = path.name.partition("-")[0]
+        hard, rough = surface != "grass", surface != "brick"
+        marks = ";".join(["flat", *["hard"] * hard, *["rough"] * rough])
+        lines.append(f"{path.name},{surface},{marks},{hard:d},{rough:d},{i + 0.5}")
+    (place / "new" / "labels.csv").write_text("\n".join(lines) + "\n")
+    assert main(["init", "new", "--target", target]) == 0
     assert main(["check", "new.toml"]) == 0
     capsys.readouterr()
     assert main(["run", "new.toml", "--set", "trainer.epochs=2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["metrics"]["validation.loss"] > 0
+    assert np.isfinite(json.loads(capsys.readouterr().out)["metrics"][f"validation.{metric}"])
 
 
 @pytest.mark.parametrize(("columns", "expected"), [(100, True), (None, False)])

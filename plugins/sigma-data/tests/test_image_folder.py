@@ -189,7 +189,7 @@ def test_broken_files_are_listed_in_one_error(root):
     lines = refusal(root).splitlines()
     assert lines[0] == f"{root}: 13 of 20 pictures cannot be used:"
     assert [line.split(":")[0] for line in lines[1:11]] == [f"  cat/{row:02}.png" for row in range(10)]
-    assert "UnidentifiedImageError" in lines[1]
+    assert "its format is not recognised" in lines[1]
     assert lines[11] == "  and 3 more"
     assert lines[12] == "Replace or delete them, or set broken = 'skip' to leave them out."
 

@@ -348,6 +348,12 @@ def test_a_table_without_paths_is_refused(listed: Path) -> None:
         draft(listed)
 
 
+def test_a_column_of_long_texts_holds_no_paths(listed: Path) -> None:
+    rows = "".join(f"{'long words ' * 500},{i:02}.png,{'cup' if i % 2 else 'hat'}\n" for i in range(12))
+    (listed / "labels.csv").write_text("about,file,kind\n" + rows)
+    assert draft(listed, target="kind")[0]["data"]["column"] == "file"
+
+
 def test_a_target_needs_a_table(root: Path) -> None:
     with pytest.raises(SigmaConfigError, match="--target: there is no table of labels"):
         draft(root, target="kind")

@@ -73,6 +73,8 @@ class PictureForm:
                     return self._to_array(image, pil)
         except pil.Image.DecompressionBombError:
             raise UnreadablePictureError(f"is too large: more than {self.largest:,} pixels") from None
+        except pil.Unknown:
+            raise UnreadablePictureError("is no picture, or damaged: its format is not recognised") from None
         except FAULTS as error:
             raise UnreadablePictureError(f"is no picture, or damaged: {error!r:.100}") from error
 
@@ -155,7 +157,10 @@ def pillow() -> SimpleNamespace:
     try:
         for name in PLUGINS:
             import_module(f"PIL.{name}ImagePlugin")
-        return SimpleNamespace(Image=import_module("PIL.Image"), version=import_module("PIL").__version__)
+        pil = import_module("PIL")
+        return SimpleNamespace(
+            Image=import_module("PIL.Image"), Unknown=pil.UnidentifiedImageError, version=pil.__version__
+        )
     except ImportError as error:
         raise SigmaPluginError(
             'pictures need Pillow. Install it: python -m pip install "sigma-data[images]"'

@@ -207,7 +207,7 @@ def choose_size(profile: PictureProfile) -> PictureSize:
     if factor == 1 and len(profile.sizes) == 1:
         return PictureSize(*sides, fit, "that of the pictures")
     reason = f"pictures have {profile.describe_sizes()}"
-    slower = "; twice the sides show more, in four times the time" if factor < 1 else ""
+    slower = "; twice the sides take four times as long" if factor < 1 else ""
     return PictureSize(*sides, fit, reason + slower)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from os.path import isfile
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +74,9 @@ def read_task(root: Path, place: Path, target: str | None) -> PictureTask:
 def _find_paths(root: Path, place: Path, columns: Mapping[str, Sequence[Any]]) -> tuple[str, str]:
     """Return the column of paths, and the folder below the root in which they start."""
     for name, cells in columns.items():
-        words = [cell for cell in cells[:100] if isinstance(cell, str) and "\0" not in cell]
+        words = [cell for cell in cells[:100] if isinstance(cell, str)]
         for folder in ("", *subfolders(root)):
-            there = sum((root / folder / word).is_file() for word in words)
+            there = sum(isfile(root / folder / word) for word in words)  # False for names too long, and for a NUL
             if words and there > PATHS * len(words):
                 return name, folder
     raise SigmaDataError(
