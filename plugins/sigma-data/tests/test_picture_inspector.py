@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tomllib
 import zlib
@@ -363,3 +364,38 @@ def test_an_inspection_is_plain_json(listed: Path) -> None:
     document = PictureInspector().inspect(listed).document
     assert json.loads(json.dumps(document)) == document
     assert document["others"] == ["labels.csv"]
+
+
+# -- hostile files -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP"])
+def test_damaged_files_are_facts_and_no_errors(kind: str, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    stream = io.BytesIO()
+    Image.fromarray(noise(12, 10)).save(stream, kind, **({"exif": exif} if kind in ("PNG", "JPEG", "WEBP") else {}))
+    for number in range(60):
+        content = bytearray(stream.getvalue())
+        for place in rng.integers(0, len(content), 1 + number % 6):
+            content[place] = rng.integers(256)
+        cut = int(rng.integers(1, len(content))) if number % 3 == 0 else len(content)
+        (tmp_path / f"{number:02}.{kind.lower()}").write_bytes(content[:cut])
+    profile = profile_pictures(tmp_path)
+    assert len(profile.labels) == len(profile.facts) == 60
+    assert all((fact.copy is None) == bool(fact.fault) for fact in profile.facts)
+    assert PictureInspector().inspect(tmp_path).document["pictures"] == 60
+
+
+def test_a_link_that_leaves_the_folder_is_refused(root: Path, tmp_path: Path) -> None:
+    save(tmp_path / "outside.png", noise(8, 8))
+    (root / "cats" / "link.png").symlink_to(tmp_path / "outside.png")
+    for look in (PictureInspector().inspect, draft):
+        with pytest.raises(SigmaDataError, match=r"link\.png: is a link that leaves the folder"):
+            look(root)
+
+
+def test_paths_of_a_table_that_leave_the_folder_are_no_paths(listed: Path) -> None:
+    (listed.parent / "outside.png").write_bytes((listed / "images" / "00.png").read_bytes())
+    (listed / "labels.csv").write_text("file,kind\n" + "../outside.png,cup\n../outside.png,hat\n" * 3)
+    with pytest.raises(SigmaDataError, match="no column has the paths of pictures below"):
+        draft(listed)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from os.path import isfile
+from os.path import isabs, isfile, normpath
 from pathlib import Path
 from typing import Any
 
 from attrs import field, frozen
 
+from sigma_data.pictures.decoding import ENDS
 from sigma_data.pictures.folder import subfolders
 from sigma_data.profiling.drafting import choose_task
 from sigma_data.profiling.profile import profile_table
@@ -76,13 +77,19 @@ def _find_paths(root: Path, place: Path, columns: Mapping[str, Sequence[Any]]) -
     for name, cells in columns.items():
         words = [cell for cell in cells[:100] if isinstance(cell, str)]
         for folder in ("", *subfolders(root)):
-            there = sum(isfile(root / folder / word) for word in words)  # False for names too long, and for a NUL
+            there = sum(_is_picture(root / folder, word) for word in words)
             if words and there > PATHS * len(words):
                 return name, folder
     raise SigmaDataError(
         f"{place}: no column has the paths of pictures below {root}. Correct them, or put the pictures of each class "
         "into a folder and move the table elsewhere."
     )
+
+
+def _is_picture(root: Path, path: str) -> bool:
+    """Return whether there is a picture at a path that stays in a folder."""
+    inside = not isabs(path) and not normpath(path).startswith("..")
+    return inside and path.lower().endswith(ENDS) and isfile(root / path)  # not so for names too long, and for a NUL
 
 
 def _choose_targets(place: Path, names: Sequence[str], target: str | None) -> tuple[str, ...]:
