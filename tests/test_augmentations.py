@@ -99,6 +99,18 @@ def test_a_large_block_is_augmented_in_parts_without_a_difference() -> None:
     assert np.array_equal(whole["targets"], block["targets"])
 
 
+def test_a_chain_varies_some_rows_at_a_time_but_mixes_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = {"first": Jitter(0.5), "flip": Flip(0.5, 0.5), "mixed": MixUp(1.0), "last": Jitter(0.1)}
+    rng = np.random.default_rng(0)
+    block = {"inputs": rng.random((30, 2, 4, 5), np.float32), "targets": rng.random((30, 3), np.float32)}
+    whole: Mapping[str, np.ndarray] = block
+    for stream, step in enumerate(steps.values()):  # one after another, all rows at once
+        whole = step.augment(whole, RowDraws(5, stream, 2, np.arange(30)))
+    monkeypatch.setattr("sigma_training.data.augmenting.AT_ONCE", 43 * 7)
+    for name, values in Augmenter(5, steps).apply(block, 2, np.arange(30)).items():
+        np.testing.assert_array_equal(values, whole[name])
+
+
 def test_two_blocks_are_loaded_ahead_in_the_background() -> None:
     loaded: list[tuple[int, int]] = []
 

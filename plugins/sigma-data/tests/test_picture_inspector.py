@@ -217,6 +217,16 @@ def test_grey_pictures_are_grey_also_as_rgb(root: Path) -> None:
     assert draft(root)[0]["data"]["colours"] == "grey"
 
 
+@pytest.mark.parametrize(("difference", "expected"), [(4, "grey"), (40, "rgb")])
+def test_grey_pictures_of_a_scanner_have_channels_that_differ_little(
+    root: Path, difference: int, expected: str
+) -> None:
+    for path in root.rglob("*.*"):
+        save(path.with_suffix(".png"), np.stack([noise(16, 24, 0) + shift for shift in (0, 0, difference)], axis=-1))
+        path.with_suffix(".jpg").unlink(missing_ok=True)
+    assert draft(root)[0]["data"]["colours"] == expected
+
+
 def test_pictures_with_a_plain_background_are_not_mirrored(root: Path) -> None:
     for path in root.rglob("*.*"):
         pixels = np.zeros((16, 24), np.uint8)
