@@ -57,7 +57,8 @@ class ImageFolder(Divided):
     Needs Pillow: ``python -m pip install "sigma-data[images]"``.
 
     Args:
-        folder: Folder of the pictures; in a configuration, a relative one starts in the directory of the configuration.
+        folder: Folder of the pictures, or a zip archive of it, which is not extracted; in a configuration, a relative
+            one starts in the directory of the configuration.
         size: Height and width to which pictures are brought.
         colours: Colours to convert to: ``rgb`` or ``grey``.
         fit: How pictures of another ratio of sides fit: ``crop`` cuts off what is beyond the middle, ``pad`` adds

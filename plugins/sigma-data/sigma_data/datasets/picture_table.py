@@ -13,7 +13,7 @@ from sigma_data.arrays import Arrays, NamedTargets
 from sigma_data.datasets.csv_target import CsvTarget, missing_values
 from sigma_data.frames import cells, check_names, columns_of
 from sigma_data.labels import Labels, in_order
-from sigma_data.pictures.folder import list_pictures, picture_at
+from sigma_data.pictures.folder import list_pictures, pictures_at
 from sigma_data.pictures.labelled import LabelledPictures
 from sigma_data.readers.csv import CsvReader, separator
 from sigma_data.readers.figures import Figures
@@ -93,4 +93,4 @@ def read_listed(root: Path, table: LabelTable) -> LabelledPictures:
     if not root.is_dir():
         list_pictures(root)  # raises the error
     paths, targets = table.read()
-    return LabelledPictures([picture_at(root, path) for path in paths], Arrays(targets=targets), {})
+    return LabelledPictures(pictures_at(root, paths), Arrays(targets=targets), {})

@@ -16,6 +16,7 @@ from sigma_data.labels import list_first
 from sigma_data.pictures.cache import PictureCache
 from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError, pillow, without_warnings
 from sigma_data.pictures.folder import Picture
+from sigma_data.pictures.opening import OpenPicture, open_place
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_kernel import SigmaDataError
 
@@ -60,11 +61,13 @@ class Decoding:
         if cache is not None and any(cache.read(part) is None for part in parts):
             report(f"{self.root}: {size / 1e6:,.0f} MB of decoded pictures are written to {cache.folder}, once.")
         pillow()
-        with without_warnings(), ThreadPoolExecutor(self.threads or count_processors(), "sigma-pictures") as pool:
-            return [self._decode_block(part, pool, progress, cache) for part in parts]
+        threads = self.threads or count_processors()
+        with without_warnings(), open_place(self.root) as place, ThreadPoolExecutor(threads, "sigma-pictures") as pool:
+            return [self._decode_block(place, part, pool, progress, cache) for part in parts]
 
     def _decode_block(
         self,
+        open_picture: OpenPicture,
         pictures: Sequence[Picture],
         pool: ThreadPoolExecutor,
         progress: DecodingProgress,
@@ -72,12 +75,12 @@ class Decoding:
     ) -> PictureBlock:
         """Return the block of some pictures, from the cache if it is there."""
         cached = None if cache is None else cache.read(pictures)
-        if cached is not None and not self._is_any_repaired(pictures, cached[1]):
+        if cached is not None and not self._is_any_repaired(open_picture, pictures, cached[1]):
             progress.advance(len(pictures))
             return _to_block(*cached, pictures)
         pixels = np.empty((len(pictures), *self.form.shape), np.uint8)
         faults = dict[str, str]()
-        decoded = pool.map(partial(self._decode, pixels), range(len(pictures)), pictures)
+        decoded = pool.map(partial(self._decode, open_picture, pixels), range(len(pictures)), pictures)
         for picture, fault in zip(pictures, decoded, strict=True):
             faults |= {picture.path: fault} if fault else {}
             progress.advance()
@@ -88,36 +91,25 @@ class Decoding:
             pixels, faults = cache.read(pictures) or (pixels, faults)
         return _to_block(pixels, faults, pictures)
 
-    def _is_any_repaired(self, pictures: Sequence[Picture], faults: Mapping[str, str]) -> bool:
+    def _is_any_repaired(
+        self, open_picture: OpenPicture, pictures: Sequence[Picture], faults: Mapping[str, str]
+    ) -> bool:
         """Return whether a picture can be decoded that could not be before, as when it may be read by now."""
-        pixels = np.empty((1, *self.form.shape), np.uint8)
-        return not all(self._decode(pixels, 0, picture) for picture in pictures if picture.path in faults)
+        pixels, broken = np.empty((1, *self.form.shape), np.uint8), (p for p in pictures if p.path in faults)
+        return not all(self._decode(open_picture, pixels, 0, picture) for picture in broken)
 
-    def _decode(self, pixels: np.ndarray, row: int, picture: Picture) -> str:
+    def _decode(self, open_picture: OpenPicture, pixels: np.ndarray, row: int, picture: Picture) -> str:
         """Decode a picture to a row; return what is wrong with it, if anything is."""
         fault = ""
         try:
-            with open(self.root / picture.path, "rb", opener=open_at_once) as stream:
+            with open_picture(picture) as stream:
                 try:
                     pixels[row] = self.form.decode(stream)
                 except UnreadablePictureError as error:
                     fault = str(error)
-                self._check_unchanged(stream.fileno(), picture)
         except (OSError, ValueError) as error:  # ValueError for a path that holds a NUL
             return f"cannot be read: {getattr(error, 'strerror', None) or error}"
         return fault
-
-    def _check_unchanged(self, descriptor: int, picture: Picture) -> None:
-        about = os.fstat(descriptor)
-        if (about.st_size, about.st_mtime_ns) != (picture.size, picture.modified):
-            raise SigmaDataError(
-                f"{self.root / picture.path}: has changed while the folder was read. Start again when it is complete."
-            )
-
-
-def open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting, as ``open`` does: a pipe in place of it would block."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _to_block(pixels: np.ndarray, faults: Mapping[str, str], pictures: Sequence[Picture]) -> PictureBlock:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from attrs import frozen
 
+from sigma_data.pictures.archive import is_archive, open_archive
 from sigma_data.pictures.decoding import ENDS
 from sigma_kernel import SigmaDataError
 from sigma_kernel.errors import suggest_name
@@ -36,11 +37,13 @@ class Listing:
 
 
 def list_pictures(root: Path) -> Listing:
-    """Return the files in a folder and the folders below that are pictures by their ends.
+    """Return the files in a folder and the folders below, or in an archive, that are pictures by their ends.
 
     Hidden files are left out. Raises SigmaDataError for a missing folder, for links that leave the folder, and for
     links to folders, which might never end.
     """
+    if is_archive(root):
+        return _list_members(root)
     if not root.is_dir():
         what = "is not a folder" if root.exists() else "there is no such folder"
         near = suggest_name(root.name, (path.name for path in root.parent.iterdir())) if root.parent.is_dir() else ""
@@ -54,6 +57,28 @@ def list_pictures(root: Path) -> Listing:
     regular = {path for path, about in files if stat.S_ISREG(about.st_mode) and path.lower().endswith(ENDS)}
     pictures = (Picture(path, about.st_size, about.st_mtime_ns) for path, about in files if path in regular)
     return Listing(tuple(pictures), tuple(path for path, _ in files if path not in regular))
+
+
+def _list_members(root: Path) -> Listing:
+    """Return the pictures in an archive; ``modified`` is their checksum."""
+    with open_archive(root) as archive:
+        shown = {name: about for name, about in sorted(archive.members.items()) if not _is_below_hidden(name)}
+    for name in shown:
+        _check_text(root, name, name)
+    regular = {name for name in shown if name.lower().endswith(ENDS)}
+    pictures = (Picture(name, shown[name].file_size, shown[name].CRC) for name in shown if name in regular)
+    return Listing(tuple(pictures), tuple(name for name in shown if name not in regular))
+
+
+def pictures_at(root: Path, paths: Sequence[str]) -> list[Picture]:
+    """Return the pictures at paths below a folder, or in an archive; without a size if there is none.
+
+    Raises SigmaDataError for a path that leaves the folder.
+    """
+    if not is_archive(root):
+        return [picture_at(root, path) for path in paths]
+    members = {picture.path: picture for picture in list_pictures(root).pictures}
+    return [members.get(path, Picture(path, -1, 0)) for path in paths]
 
 
 def picture_at(root: Path, path: str) -> Picture:
@@ -73,7 +98,11 @@ def picture_at(root: Path, path: str) -> Picture:
 
 
 def subfolders(root: Path) -> list[str]:
-    """Return the names of the folders in a folder, in order, without hidden ones; none if it is missing."""
+    """Return the names of the folders in a folder, or an archive, in order, without hidden ones; none if missing."""
+    if is_archive(root):
+        listing = _list_members(root)
+        paths = (*(picture.path for picture in listing.pictures), *listing.others)
+        return sorted({path.partition("/")[0] for path in paths if "/" in path})
     if not root.is_dir():
         return []
     return sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not _is_hidden(entry.name))
@@ -89,8 +118,7 @@ def _walk(root: Path) -> Iterator[str]:
                 path = f"{folder}/{entry.name}".lstrip("/")
                 if _is_hidden(entry.name):
                     continue
-                if NO_TEXT.search(entry.name):
-                    raise SigmaDataError(f"{root}: the name {path!r} holds characters that are no text. Rename it.")
+                _check_text(root, entry.name, path)
                 if entry.is_symlink():
                     _check_link(root, path, home)
                 if entry.is_dir():
@@ -106,6 +134,15 @@ def _check_link(root: Path, path: str, home: Path) -> None:
         raise SigmaDataError(f"{root / path}: is a link that leaves the folder {root}. Copy the file instead.")
     if (root / path).is_dir():
         raise SigmaDataError(f"{root / path}: is a link to a folder. Copy its files, or delete the link.")
+
+
+def _check_text(root: Path, name: str, path: str) -> None:
+    if NO_TEXT.search(name):
+        raise SigmaDataError(f"{root}: the name {path!r} holds characters that are no text. Rename it.")
+
+
+def _is_below_hidden(path: str) -> bool:
+    return any(_is_hidden(part) for part in path.split("/"))
 
 
 def _is_hidden(name: str) -> bool:

@@ -11,7 +11,7 @@ from typing import IO
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_data.pictures.blocks import count_processors, open_at_once
+from sigma_data.pictures.blocks import count_processors
 from sigma_data.pictures.decoding import (
     FAULTS,
     FORMATS,
@@ -22,6 +22,7 @@ from sigma_data.pictures.decoding import (
     without_warnings,
 )
 from sigma_data.pictures.folder import Picture
+from sigma_data.pictures.opening import OpenPicture, open_place
 from sigma_data.pictures.progress import DecodingProgress
 
 SIDE = 32  # of the small copy
@@ -66,18 +67,19 @@ def look_at_pictures(root: Path, pictures: Sequence[Picture], threads: int | Non
     progress = DecodingProgress(str(root), len(pictures))
     pillow()
     facts = []
-    with without_warnings(), ThreadPoolExecutor(threads or count_processors(), "sigma-pictures") as pool:
-        for fact in pool.map(partial(look_at, root), pictures):
+    count = threads or count_processors()
+    with without_warnings(), open_place(root) as place, ThreadPoolExecutor(count, "sigma-pictures") as pool:
+        for fact in pool.map(partial(look_at, place), pictures):
             facts.append(fact)
             progress.advance()
     return facts
 
 
-def look_at(root: Path, picture: Picture) -> PictureFacts:
+def look_at(open_picture: OpenPicture, picture: Picture) -> PictureFacts:
     """Return what one file is."""
     nothing = PictureFacts(picture.path)
     try:
-        with open(root / picture.path, "rb", opener=open_at_once) as stream:
+        with open_picture(picture) as stream:
             return evolve(_read_header(nothing, stream), copy=COPY.decode(stream))
     except UnreadablePictureError as error:
         return evolve(nothing, fault=str(error))

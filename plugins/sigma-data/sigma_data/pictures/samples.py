@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import asdict, frozen
 
+from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.blocks import Decoding, check_faults
 from sigma_data.pictures.decoding import ENDS, PictureForm
 from sigma_data.pictures.folder import list_pictures, picture_at
@@ -47,16 +48,17 @@ class PictureSamples:
         return {"form": asdict(self.form), "scale": self.scale}
 
     def read(self, path: Path, shape: tuple[int, ...], white: float | None = None) -> np.ndarray:
-        """Return the pictures of a file or a folder, in the order of their paths; of an ``.npy`` file, its samples.
+        """Return the pictures of a file, folder or archive in the order of paths; of an ``.npy`` file, its samples.
 
         Raises SigmaDataError for pictures that cannot be decoded, and for samples of another shape.
         """
-        if not path.is_dir() and not path.name.lower().endswith(ENDS):
+        several = path.is_dir() or (is_archive(path) and bool(list_pictures(path).pictures))
+        if not several and not path.name.lower().endswith(ENDS):
             return SamplesReader(shape, white, self.scale).read(local(path))["values"]
         if tuple(shape) != self.form.shape:
             raise SigmaDataError(f"{path}: pictures have shape {self.form.shape}; the network takes {tuple(shape)}.")
-        folder = path if path.is_dir() else path.resolve().parent
-        pictures = list_pictures(path).pictures if path.is_dir() else (picture_at(folder, path.resolve().name),)
+        folder = path if several else path.resolve().parent
+        pictures = list_pictures(path).pictures if several else (picture_at(folder, path.resolve().name),)
         if not pictures:
             raise SigmaDataError(f"{path}: there is no picture in it. Their names end in {', '.join(ENDS)}.")
         (block,) = Decoding(folder, self.form, sys.maxsize, None, self.threads).decode_all([pictures])

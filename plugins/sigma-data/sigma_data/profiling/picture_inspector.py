@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
+from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.labelled import read_folders
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.picture_drafting import PictureDraft
@@ -17,14 +18,14 @@ from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigE
 
 @frozen
 class PictureInspector(Inspector):
-    """Inspect folders of pictures: one for each class, or with a table of paths and labels.
+    """Inspect folders of pictures, or zip archives of them: one for each class, or with a table of paths and labels.
 
     Needs Pillow: ``python -m pip install "sigma-data[images]"``.
     """
 
     def takes(self, place: Path) -> bool:
-        """Return whether a folder, or one below it, has a file with the name of a picture."""
-        return place.is_dir() and holds_pictures(place)
+        """Return whether a folder, one below it, or a zip archive has a file with the name of a picture."""
+        return (place.is_dir() or is_archive(place)) and holds_pictures(place)
 
     def inspect(self, place: Path) -> Inspection:
         """Return the profile of a folder of pictures, with samples of each class."""
@@ -43,7 +44,7 @@ class PictureInspector(Inspector):
             path, fault = next(iter(profile.faults.items()), (place, "there is no picture in it"))
             raise SigmaDataError(f"{place}: no picture can be used. {path}: {fault}.")
         task = choose_task(place, profile, wishes.get("target"))
-        name = place.resolve().name or "pictures"
+        name = place.resolve().name.removesuffix(".zip") or "pictures"
         rows = sum(task.counts.values()) if task.kind == "classes" else len(profile.labels)
         draft = PictureDraft(written, name, profile, task, rows)
         return ConfigurationDraft(name, draft.text, draft.notes)
@@ -51,7 +52,7 @@ class PictureInspector(Inspector):
 
 def choose_task(place: Path, profile: PictureProfile, target: str | None) -> PictureTask:
     """Return what to predict: by the table of labels in a folder, or the classes of the folders."""
-    table = find_table(place, profile.others)
+    table = find_table(place, profile.others) if place.is_dir() else None
     if table is not None and (target is not None or "" in profile.counts or len(profile.counts) < 2):
         return read_task(place, table, target)
     if target is not None:

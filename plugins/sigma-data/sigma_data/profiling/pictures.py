@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
+from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.decoding import ENDS
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.labelled import SPLITS, split_folders
@@ -148,6 +149,8 @@ def profile_pictures(root: Path) -> PictureProfile:
 
 
 def holds_pictures(root: Path) -> bool:
-    """Return whether a folder, or one below it, has a file with the name of a picture; hidden ones do not count."""
+    """Return whether a folder or archive has a file with the name of a picture; hidden ones do not count."""
+    if is_archive(root):
+        return bool(list_pictures(root).pictures)
     names = (path.relative_to(root).parts for path in root.rglob("*") if path.name.lower().endswith(ENDS))
     return any(not any(part.startswith(".") for part in parts) for parts in names)

@@ -44,7 +44,7 @@ def predict(
 
     INPUT is a table (.csv) with the columns of the training data (the target is optional), an array (.npy), or an image
     (.png, .jpg) of the network's input size. Several files may be given. For a network that was trained on a folder of
-    pictures, INPUT is a picture of any size, or a folder of them.
+    pictures, INPUT is a picture of any size, or a folder or zip archive of them.
 
     With --save, the predictions become a table, with the columns that name a row, classes by name and probabilities;
     INPUT may be larger than memory, and have any format of tables.
@@ -106,11 +106,10 @@ def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> l
 
 
 def _places(model: Trained, path: Path, count: int) -> list[tuple[str, int]]:
-    """Return the file of each sample, and its row there; of a folder, the files in it."""
+    """Return the file of each sample, and its row there; of a folder or an archive, the files in it."""
     files = getattr(model.trainer.data, "files", None)
-    return (
-        [(str(file), 0) for file in files(path)] if files and path.is_dir() else [(str(path), n) for n in range(count)]
-    )
+    listed = files(path) if files and (path.is_dir() or path.suffix.lower() == ".zip") else ()
+    return [(str(file), 0) for file in listed] or [(str(path), row) for row in range(count)]
 
 
 def _error_in_file(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:
