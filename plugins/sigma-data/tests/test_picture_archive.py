@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import stat
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -82,6 +83,19 @@ def test_a_folder_around_all_classes_hidden_files_and_clutter_do_not_matter(tmp_
         np.testing.assert_array_equal(values, rows(packed)[section])
     findings = ImageFolder(wrapped, **SETTINGS)["training"].findings([], {})
     assert findings == ("1 file is left out, by the end of the name: 'README.md'.",)
+
+
+def test_the_folder_of_an_only_class_is_the_class(tmp_path: Path) -> None:
+    place = pack(tmp_path / "p.zip", {name: content for name, content in FILES.items() if name.startswith("cat")})
+    assert ImageFolder(place, **SETTINGS).classes == ("cat",)
+
+
+def test_links_in_an_archive_are_left_out(packed: Path) -> None:
+    link = zipfile.ZipInfo("cat/link.png")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(packed, "a") as file:
+        file.writestr(link, "/etc/passwd")
+    assert len(rows(packed)["targets"]) == 10
 
 
 def test_folders_of_splits_in_an_archive_are_splits(tmp_path: Path) -> None:
