@@ -41,6 +41,7 @@ from sigma_kernel.contracts import Encoder as Encoder
 from sigma_kernel.contracts import Excerpt as Excerpt
 from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor
+from sigma_kernel.contracts import Finding as Finding
 from sigma_kernel.contracts import Goals as Goals
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import Hook as Hook

@@ -24,6 +24,7 @@ from sigma_kernel.contracts.data import ConfigurationDraft as ConfigurationDraft
 from sigma_kernel.contracts.data import Dataset as Dataset
 from sigma_kernel.contracts.data import Encoder as Encoder
 from sigma_kernel.contracts.data import Extractor as Extractor
+from sigma_kernel.contracts.data import Finding as Finding
 from sigma_kernel.contracts.data import Inspection as Inspection
 from sigma_kernel.contracts.data import Inspector as Inspector
 from sigma_kernel.contracts.data import Iterator as Iterator

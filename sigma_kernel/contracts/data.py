@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
@@ -285,6 +285,20 @@ class Inspection:
 
 
 @frozen
+class Finding:
+    """What is odd about data: a sentence, and up to three places of rows that show it.
+
+    ``rule`` names the kind of mistake; an ``error`` makes figures wrong, a ``warning`` most likely does, and a ``note``
+    may be in order.
+    """
+
+    rule: str
+    severity: Literal["error", "warning", "note"]
+    text: str
+    examples: tuple[str, ...] = ()
+
+
+@frozen
 class ConfigurationDraft:
     """The text of a configuration that trains as it is, the name of its run, and what is unsure, in sentences."""
 
@@ -318,3 +332,13 @@ class Inspector(Settled):
         ``wishes`` are what the user wants, such as the ``target``. Raises SigmaDataError for data that cannot be read,
         and SigmaConfigError for wishes that do not fit, or that are needed.
         """
+
+    def examine(
+        self, data: Any, splits: Mapping[str, Dataset] | None = None, quick: bool = False
+    ) -> Sequence[Finding]:
+        """Return what is odd about data at a path, or about a data set, of which the network reads the ``splits``.
+
+        By default, nothing is. The inspector in the role ``examiner`` examines data of any form. ``quick`` leaves out
+        what takes long, and what data sets tell before training.
+        """
+        return ()

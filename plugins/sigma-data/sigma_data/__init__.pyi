@@ -40,6 +40,7 @@ from sigma_data.encoders.number import NumberEncoder as NumberEncoder
 from sigma_data.encoders.one_hot import OneHotEncoder as OneHotEncoder
 from sigma_data.encoders.ordinal import OrdinalEncoder as OrdinalEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder as TargetMeanEncoder
+from sigma_data.examining.inspecting import TableInspector as TableInspector
 from sigma_data.extractors.columns import Column as Column
 from sigma_data.extractors.columns import Columns as Columns
 from sigma_data.extractors.offsets import Field as Field
@@ -57,7 +58,6 @@ from sigma_data.preprocessors.quantile import QuantileTransform as QuantileTrans
 from sigma_data.preprocessors.robust import Robust as Robust
 from sigma_data.preprocessors.scale import Scale as Scale
 from sigma_data.preprocessors.standardise import Standardise as Standardise
-from sigma_data.profiling.inspectors import TableInspector as TableInspector
 from sigma_data.profiling.picture_inspector import PictureInspector as PictureInspector
 from sigma_data.readers.bytes import BytesReader as BytesReader
 from sigma_data.readers.csv import CsvReader as CsvReader

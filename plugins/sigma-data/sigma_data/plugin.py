@@ -87,7 +87,7 @@ OFFERED = {
             "profiling.picture_inspector:PictureInspector",
             "Folders of pictures: classes, sizes, broken files.",
         ),
-        "table": ("profiling.inspectors:TableInspector", "Tables of any format: kinds of columns, with reasons."),
+        "table": ("examining.inspecting:TableInspector", "Tables of any format: kinds of columns, with reasons."),
     },
     "dataset": {
         "digits": ("datasets.digits:Digits", "1,797 handwritten digits of 8 x 8 pixels, 10 classes (UCI, offline)."),
@@ -156,6 +156,7 @@ DEFAULT_FOR = {  # roles in which the kernel looks components up
     ("dataset", "saved"): "saved-rows",
     ("dataset", "stream"): "stream",
     ("extractor", "table"): "columns",
+    ("inspector", "table"): "examiner",
     ("reader", "samples"): "samples",
     ("source", "file"): "file",
 }

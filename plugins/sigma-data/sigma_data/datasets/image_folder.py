@@ -136,6 +136,11 @@ class ImageFolder(Divided):
         self._groups = listed.find_groups(self.group, numbers) if self.group else None
         return rows, listed.labels.class_names("targets")
 
+    @property
+    def paths(self) -> list[str]:
+        """Return the path of each picture below the folder, in the order of the labels."""
+        return [picture.path for picture in self._list().pictures]
+
     def groups(self) -> Sequence[Hashable] | None:
         """Return the group of each row, if there are groups."""
         return self._groups

@@ -158,6 +158,12 @@ class Tabular(Divided):
         """Return the labels of the first section of classes; empty if there is none."""
         return next(filter(None, map(whole.class_names, self._targets)), ())
 
+    def read_examined(self) -> tuple[Any, np.ndarray, Roles, Any]:
+        """Return the rows with a target as an Arrow table of all columns, their numbers, the roles, and the source."""
+        source = open_table(self.path, **self.format)
+        roles = self._roles(source.schema.names, source.name)
+        return *self._select_rows(source.read(), roles, source), roles, source
+
     def _read_parts(self) -> tuple[dict[str, Dataset], Arrays]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
         source = open_table(self.path, **self.format)

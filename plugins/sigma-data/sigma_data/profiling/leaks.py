@@ -38,12 +38,12 @@ def find_leaks(table: Any, target: str, classes: bool, inputs: tuple[str, ...]) 
         if there.sum() < max(ENOUGH, with_target.sum() / 2):
             continue
         values = (_floats(column) if numeric else _codes(column))[there]
-        if reason := _compare(values, goal[there], numeric, classes):
+        if reason := describe_leak(values, goal[there], numeric, classes):
             reasons[name] = reason
     return reasons
 
 
-def _compare(values: np.ndarray, goal: np.ndarray, numeric: bool, classes: bool) -> str:
+def describe_leak(values: np.ndarray, goal: np.ndarray, numeric: bool, classes: bool) -> str:
     """Return why values give a goal away; empty if they do not."""
     if len(np.unique(goal)) < 2 or len(np.unique(values)) < 2:
         return ""

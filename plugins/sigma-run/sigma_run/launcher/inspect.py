@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from sigma_kernel.contracts import Finding
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.network.drawing import is_chain
@@ -21,6 +22,7 @@ from sigma_run.config.complaints import complaint
 from sigma_run.config.examination import examine
 from sigma_run.launcher.configured import open_document, recipe_or_file, understood
 from sigma_run.launcher.explanation import explain_trainer
+from sigma_run.launcher.findings import describe_findings, examine_trainer, list_trainers, show_findings
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.partial import OFFLINE, offline
 from sigma_training.trainer import expect_trainer
@@ -32,22 +34,26 @@ from sigma_training.trainer import expect_trainer
 def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
     try:
-        complete, precision, sizes = _check_configuration(what, overrides)
+        complete, precision, sizes, findings = _check_configuration(what, overrides)
     except SigmaError as error:
         if as_json:
             document({"ok": False, "errors": str(error).split("\n")})
         raise
     if as_json:
-        document({"ok": True, "data": complete} | ({"sizes": sizes} if sizes else {}))
+        result = {"ok": True, "data": complete, "findings": describe_findings(findings)}
+        document(result | ({"sizes": sizes} if sizes else {}))
     else:
+        show_findings(findings)
         said = "ok" if precision == "float32" else f"ok, in {precision}"
         say(said if complete else f"{said}, except for the data, which must be downloaded first")
         for layer, size in sizes.items():
             say(f"{layer} takes {_sides(size)} from the data")
 
 
-def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, str, dict[str, list[int]]]:
-    """Return whether everything could be checked, False if the data must be downloaded first, precision and sizes."""
+def _check_configuration(
+    what: str, overrides: tuple[str, ...]
+) -> tuple[bool, str, dict[str, list[int]], list[Finding]]:
+    """Return whether all could be checked (not before data are downloaded), precision, sizes and findings."""
     configuration = understood(open_document(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
@@ -56,8 +62,9 @@ def _check_configuration(what: str, overrides: tuple[str, ...]) -> tuple[bool, s
             if OFFLINE not in str(error):
                 raise
             _check_the_rest(configuration, environment)
-            return False, configuration.run.precision, {}
-        return True, configuration.run.precision, _sizes_from_data(environment)
+            return False, configuration.run.precision, {}, []
+        findings = [*chain(*(examine_trainer(trainer, quick=True) for trainer in list_trainers(environment)))]
+        return True, configuration.run.precision, _sizes_from_data(environment), findings
 
 
 def _sizes_from_data(environment: Environment) -> dict[str, list[int]]:

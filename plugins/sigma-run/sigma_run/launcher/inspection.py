@@ -11,6 +11,7 @@ import click
 from sigma_kernel.contracts import Inspector
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, printable
 from sigma_kernel.plugins.catalogue import catalogue, load
+from sigma_run.launcher.checking import check
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table, width
 
@@ -42,6 +43,9 @@ def show(place: Path, as_json: bool) -> None:
         print_samples({printable(label): pictures for label, pictures in inspection.samples.items()}, columns)
     for finding in inspection.findings:
         say(f"note: {finding}", "yellow")
+
+
+data.add_command(check)
 
 
 @contextmanager
