@@ -1,0 +1,391 @@
+"""Each rule of the examination finds the fault that is planted, and nothing in clean data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy import stats
+from scipy.special import kolmogorov as scipy_kolmogorov
+
+from sigma_data import Adding, Arrays, Digits, ImageFolder, Iris, Synthetic, TableInspector, Tabular, TicTacToe, Wdbc
+from sigma_data.examining.alike import find_pairs, hash_pictures, shrink
+from sigma_data.examining.drift import chi_squared, compare_counts, compare_numbers, kolmogorov, stability_index
+from sigma_data.examining.gathering import gather, gather_place
+from sigma_data.examining.rows import group_equal, hash_column, hash_columns, hash_matrix
+from sigma_data.examining.rules import RULES, apply_rules
+from sigma_kernel import Dataset, Finding
+
+RANDOM = np.random.default_rng(0)
+ROWS = 400
+
+
+def columns_of_houses() -> dict[str, list[Any]]:
+    """Return clean columns: size and city make the class, with noise."""
+    random = np.random.default_rng(1)
+    size, city = random.normal(100, 30, ROWS), random.integers(0, 3, ROWS)
+    dear = size + 20 * city + random.normal(0, 40, ROWS) > 120
+    words = np.array(["Bern", "Basel", "Zug"])[city]
+    return {"size": size.round(3).tolist(), "city": words.tolist(), "dear": np.where(dear, "yes", "no").tolist()}
+
+
+def write(path: Path, columns: Mapping[str, list[Any]]) -> Path:
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def examine(path: Path, columns: Mapping[str, list[Any]], target: str = "dear", **settings: Any) -> list[Finding]:
+    """Return the findings about a table with a target, split by blocks of 300 and 100 rows."""
+    data = Tabular(
+        write(path / "houses.csv", columns), target, split={"training": 0.75, "validation": 0.25},
+        **{"split_by": "block", **settings},
+    )  # fmt: skip
+    return apply_rules(gather(data, {name: part.encode("targets", 0) for name, part in data.items()}))
+
+
+def only(findings: list[Finding]) -> Finding:
+    assert len(findings) == 1, findings
+    return findings[0]
+
+
+# -- clean data --------------------------------------------------------------------------------------------------------
+def test_nothing_is_found_in_a_clean_table(tmp_path: Path) -> None:
+    assert examine(tmp_path, columns_of_houses()) == []
+    assert apply_rules(gather_place(tmp_path / "houses.csv")) == []
+
+
+@pytest.mark.parametrize("data", [Iris(), Digits(), Wdbc(), Adding(), Synthetic(), TicTacToe()], ids=repr)
+def test_nothing_serious_is_found_in_the_sets_of_the_package(data: Mapping[str, Dataset]) -> None:
+    findings = apply_rules(gather(data, {name: part.encode("targets", 0) for name, part in data.items()}))
+    assert {finding.severity for finding in findings} <= {"note"}
+
+
+def test_names_of_rules_are_distinct_and_each_finding_has_one() -> None:
+    names = [rule.name for rule in RULES]
+    assert len({*names}) == len(names)
+
+
+# -- equal rows --------------------------------------------------------------------------------------------------------
+def test_equal_rows_are_named_by_their_lines(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    for values in columns.values():
+        values[7] = values[2]
+    finding = only(apply_rules(gather_place(write(tmp_path / "houses.csv", columns))))
+    assert (finding.rule, finding.severity) == ("duplicates", "note")
+    assert finding.text.startswith("1 row is equal to an earlier one, 0.25 % of all.")
+    assert [place.rpartition("/")[2] for place in finding.examples[0].split(" and ")] == ["houses.csv:4", "houses.csv:9"]
+
+
+@pytest.mark.parametrize(("copies", "severity"), [(1, "note"), (5, "warning"), (10, "error")])
+def test_rows_that_are_trained_on_and_validated_on_are_found(tmp_path: Path, copies: int, severity: str) -> None:
+    columns = columns_of_houses()
+    for values in columns.values():
+        values[300 : 300 + copies] = values[:copies]
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("shared-rows", severity)
+    assert finding.text.startswith(f"{copies} of 100 rows of 'validation' have the same inputs")
+    assert finding.examples[0].endswith("houses.csv:2") and "houses.csv:302 and" in finding.examples[0]
+    assert len(finding.examples) == min(3, copies)
+
+
+def test_inputs_with_few_values_recur_without_a_warning(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["size"] = [i % 4 for i in range(ROWS)]
+    findings = examine(tmp_path, columns)
+    assert {f.severity for f in findings if f.rule in ("duplicates", "shared-rows")} == {"note"}
+
+
+def test_equal_inputs_with_different_classes_bound_the_accuracy(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    for i in range(10):
+        columns["size"][2 * i + 1], columns["city"][2 * i + 1] = columns["size"][2 * i], columns["city"][2 * i]
+        columns["dear"][2 * i], columns["dear"][2 * i + 1] = "yes", "no"
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("conflicts", "warning")
+    assert "no network classifies more than 97.5 % of all rows right" in finding.text
+    assert "such as 'yes' and 'no', 10 times" in finding.text
+
+
+def test_equal_inputs_with_other_numbers_are_no_conflict(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["dear"] = RANDOM.normal(size=ROWS).tolist()
+    columns["size"][1], columns["city"][1] = columns["size"][0], columns["city"][0]
+    assert examine(tmp_path, columns, targets="numbers") == []
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+def test_a_column_that_gives_the_class_away_is_found(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["label"] = [{"yes": "A", "no": "B"}[dear] for dear in columns["dear"]]
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("leak", "warning")
+    assert finding.text.startswith("column 'label' gives the target away: each of its values has one target.")
+    assert finding.text.endswith("write 'label' = \"exclude\" below [data.columns].")
+
+
+def test_a_column_in_proportion_to_the_target_is_found(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["price"] = RANDOM.normal(size=ROWS).tolist()
+    columns["price_in_cents"] = [100 * price for price in columns["price"]]
+    finding = only(examine(tmp_path, columns, "price", targets="numbers"))
+    assert (finding.rule, "correlation with the target is 1.0000" in finding.text) == ("leak", True)
+
+
+def test_persons_in_two_splits_are_found_until_they_are_a_group(tmp_path: Path) -> None:
+    columns = columns_of_houses() | {"patient_id": [i % 40 for i in range(ROWS)]}
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("split-groups", "warning")
+    assert "40 in all, and 100 of 100 rows of 'validation'" in finding.text
+    assert "write group = 'patient_id' below [data]" in finding.text
+    assert examine(tmp_path, columns, group="patient_id", split_by="record") == []
+
+
+@pytest.mark.parametrize(("cells", "said"), [
+    (["1.5", "2,5"], "numbers with decimal commas and with decimal points"),
+    (["1.5 kg", "2300 g"], "numbers with the units 'g', 'kg'"),
+    (["1.5 kg", "2"], "numbers with the units 'kg' and without any"),
+    (["1.5", "2.5", "3", "unknown"], "numbers and words such as 'unknown'"),
+])  # fmt: skip
+def test_numbers_that_are_read_as_words_are_found(tmp_path: Path, cells: list[str], said: str) -> None:
+    columns = columns_of_houses()
+    columns["mass"] = [f'"{cells[i % len(cells)].replace("5", str(i % 7))}"' for i in range(ROWS)]
+    findings = [f for f in examine(tmp_path, columns) if f.rule == "numbers-as-words"]
+    assert only(findings).text.startswith(f"column 'mass' holds {said}: it is read as words. ")
+    assert findings[0].examples[0].partition("houses.csv:")[2] in {"2", "3", "5"}
+
+
+def test_units_that_all_cells_have_and_plain_words_are_in_order(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["mass"] = [f"{i % 9} kg" for i in range(ROWS)]
+    columns["code"] = [f"a{i % 9}" for i in range(ROWS)]
+    assert [f for f in examine(tmp_path, columns) if f.rule == "numbers-as-words"] == []
+
+
+# -- splits ------------------------------------------------------------------------------------------------------------
+def test_numbers_that_are_sorted_differ_between_blocks(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["size"].sort()
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("drift", "warning")
+    assert finding.text.startswith("column 'size' is distributed otherwise in 'validation' than in 'training': ")
+    assert "(Kolmogorov-Smirnov distance 1.00)" in finding.text
+
+
+def test_words_that_are_sorted_differ_between_blocks(tmp_path: Path) -> None:
+    columns = columns_of_houses() | {"{0}": sorted(["a", "b"] * 150) + ["a"] * 100}
+    finding = only(examine(tmp_path, columns))
+    assert finding.text.startswith("column '{0}' is distributed otherwise in 'validation'")
+    assert "100.0 % and 50.0 % are 'a' (population stability index" in finding.text
+
+
+def test_words_that_only_the_validation_has_are_found(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["city"][305:308] = ["Chur"] * 3
+    columns["city"][0] = ""
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("unseen", "note")
+    assert "3 rows of 'validation', 3 % of it, have words that no row of 'training' has: 'Chur'." in finding.text
+    assert finding.examples[0].endswith("houses.csv:307")
+    columns["city"][305:310] = ["Chur"] * 5
+    assert only(examine(tmp_path, columns)).severity == "warning"
+
+
+def test_a_column_of_one_value_in_the_training_alone_is_found(tmp_path: Path) -> None:
+    columns = columns_of_houses() | {"sold": [0.5] * 300 + [0.5, 0.7] + [0.5] * 98}
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("constant-in-training", "warning")
+    assert finding.text.startswith("column 'sold' has one value in all rows of 'training', and others elsewhere")
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+def test_a_class_with_few_rows_in_the_training_is_found(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["dear"][5] = columns["dear"][9] = columns["dear"][350] = "very"
+    finding = only(examine(tmp_path, columns))
+    assert (finding.rule, finding.severity) == ("rare-classes", "warning")
+    assert finding.text.startswith("fewer than 5 rows of 'training' are of class 'very': little is learned")
+    assert [place.rpartition(":")[2] for place in finding.examples] == ["7", "11"]
+
+
+def test_a_class_that_the_training_lacks_is_told_by_the_data_set(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["dear"][350] = "very"
+    finding = only(examine(tmp_path, columns))
+    assert finding.rule == "columns-and-classes"
+    assert finding.text.startswith("class 'very' has no row in the split 'training'")
+
+
+def test_a_target_that_makes_up_the_loss_is_found(tmp_path: Path) -> None:
+    columns = columns_of_houses()
+    columns["price"] = RANDOM.normal(100, 10, ROWS).tolist()
+    assert examine(tmp_path, columns, "price", targets="numbers") == []
+    columns["price"][11] = 99999.0
+    finding = only(examine(tmp_path, columns, "price", targets="numbers"))
+    assert (finding.rule, finding.severity) == ("outliers", "warning")
+    assert finding.text.startswith("1 target of 400, such as 99999, has 100 % of the squared deviations")
+    assert finding.examples[0].endswith("houses.csv:13")
+
+
+def test_a_normal_and_a_skewed_distribution_have_no_outliers(tmp_path: Path) -> None:
+    for seed in range(5):
+        random = np.random.default_rng(seed)
+        for prices in (random.normal(size=ROWS), random.lognormal(size=ROWS), random.exponential(size=ROWS)):
+            columns = {**columns_of_houses(), "price": prices.tolist()}
+            assert [f for f in examine(tmp_path, columns, "price", targets="numbers") if f.rule == "outliers"] == []
+
+
+# -- statistics --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("rows", "others"), [(200, 100), (51, 1000), (3, 4)])
+def test_the_statistic_of_kolmogorov_and_smirnov_is_that_of_scipy(rows: int, others: int) -> None:
+    first, second = RANDOM.normal(size=rows).round(1), RANDOM.normal(0.3, 1, others).round(1)  # with ties
+    distance, p = compare_numbers(first, second)
+    reference = stats.ks_2samp(first, second, method="asymp")
+    assert distance == pytest.approx(reference.statistic, abs=1e-12)
+    assert p == pytest.approx(scipy_kolmogorov(distance * np.sqrt(rows * others / (rows + others))), rel=1e-9)
+    assert min(rows, others) < 50 or p == pytest.approx(reference.pvalue, rel=0.3, abs=1e-3)
+
+
+@pytest.mark.parametrize("x", [0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0])
+def test_the_distribution_of_kolmogorov_is_that_of_scipy(x: float) -> None:
+    assert kolmogorov(x) == pytest.approx(scipy_kolmogorov(x), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 10, 51, 199])
+@pytest.mark.parametrize("x", [0.01, 1.0, 10.0, 200.0, 1000.0])
+def test_the_chi_squared_distribution_is_that_of_scipy(x: float, freedom: int) -> None:
+    assert chi_squared(x, freedom) == pytest.approx(stats.chi2.sf(x, freedom), rel=1e-8)
+
+
+def test_counts_are_compared_as_in_scipy() -> None:
+    first, second = np.array([30, 0, 12, 5]), np.array([20, 0, 40, 9])
+    reference = stats.chi2_contingency(np.stack([first, second])[:, [0, 2, 3]])
+    assert compare_counts(first, second) == pytest.approx((reference.statistic, reference.pvalue))
+    assert compare_counts(first, 0 * first + first) == pytest.approx((0.0, 1.0))
+    assert stability_index(first, first) == 0.0
+    assert stability_index(np.array([100, 100]), np.array([50, 150])) == pytest.approx(0.27, abs=0.01)
+
+
+def test_one_false_alarm_in_a_thousand_sets_is_rarely_seen() -> None:
+    alarms = [
+        compare_numbers(random.normal(size=80), random.normal(size=60))[1] < 0.01
+        for random in map(np.random.default_rng, range(300))
+    ]
+    assert sum(alarms) <= 9
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+def test_keys_are_equal_for_equal_rows_alone() -> None:
+    values = np.array([0.0, -0.0, 1.0, np.nan, -np.nan, np.inf, 2.0**-1074])
+    keys = hash_column(values)
+    assert keys[0] == keys[1] and keys[3] == keys[4] and len(np.unique(keys)) == 5
+    a, b = np.array([1.0, 2.0, 1.0]), np.array([2.0, 1.0, 2.0])
+    assert [*np.unique(hash_columns([a, b], 3), return_inverse=True)[1]] in ([0, 1, 0], [1, 0, 1])
+    matrix = np.stack([a, b], axis=1)
+    assert [*np.unique(hash_matrix(matrix), return_inverse=True)[1]] in ([0, 1, 0], [1, 0, 1])
+    distinct = RANDOM.normal(size=(100_000, 3))
+    assert len(np.unique(hash_matrix(distinct))) == len(distinct)
+    assert len(np.unique(hash_matrix(np.float32([[0], [1], [-1]])))) == 3
+
+
+def test_equal_keys_are_neighbours_in_their_order() -> None:
+    order, starts = group_equal(np.array([5, 3, 5, 3, 9], np.uint64))
+    assert (order.tolist(), starts.tolist()) == ([1, 3, 0, 2, 4], [0, 2, 4])
+    assert [part.tolist() for part in group_equal(np.zeros(0, np.uint64))] == [[], []]
+
+
+# -- pictures ----------------------------------------------------------------------------------------------------------
+def draw(seed: int, side: int = 96) -> np.ndarray:
+    """Return a picture of a few soft spots on a gradient."""
+    random = np.random.default_rng(seed)
+    y, x = np.mgrid[0:side, 0:side] / side
+    shade = random.uniform(0, 60) * x + random.uniform(0, 60) * y
+    for _ in range(6):
+        cy, cx, width = random.uniform(0, 1, 3)
+        shade = shade + random.uniform(-120, 120) * np.exp(-((y - cy) ** 2 + (x - cx) ** 2) / (0.02 + 0.05 * width))
+    return np.clip(128 + np.stack([shade, 0.7 * shade, 20 - shade], -1), 0, 255).astype(np.uint8)
+
+
+def fill(folder: Path, parts: Mapping[str, int]) -> Path:
+    seed = 0
+    for name, count in parts.items():
+        for kind in ("cat", "dog"):
+            (folder / name / kind).mkdir(parents=True)
+            for i in range(count):
+                Image.fromarray(draw(seed)).save(folder / name / kind / f"{i:03d}.png")
+                seed += 1
+    return folder
+
+
+def test_pictures_that_differ_are_in_order(tmp_path: Path) -> None:
+    fill(tmp_path, {"train": 60, "val": 30})
+    assert apply_rules(gather_place(tmp_path)) == []
+
+
+def test_a_smaller_copy_in_another_split_is_found_by_its_path(tmp_path: Path) -> None:
+    fill(tmp_path, {"train": 30, "val": 30})
+    with Image.open(tmp_path / "train" / "cat" / "007.png") as image:
+        image.resize((64, 60)).save(tmp_path / "val" / "dog" / "copy.jpg", quality=70)
+    across, labels = apply_rules(gather_place(tmp_path))
+    assert (across.rule, across.severity) == ("alike", "warning")
+    assert across.text.startswith("1 of 61 pictures of 'validation' are nearly the same as one of 'training'")
+    assert across.examples == ("train/cat/007.png and val/dog/copy.jpg",)
+    assert labels.text.startswith("1 pairs of pictures that are nearly the same have different classes")
+
+
+def test_equal_pictures_in_a_folder_without_splits_are_a_note(tmp_path: Path) -> None:
+    fill(tmp_path / "all", {"": 30})
+    (tmp_path / "all" / "cat" / "copy.png").write_bytes((tmp_path / "all" / "cat" / "000.png").read_bytes())
+    notes = apply_rules(gather_place(tmp_path / "all"))
+    assert {note.severity for note in notes} == {"note"}
+    assert ("cat/000.png and cat/copy.png",) in [note.examples for note in notes if note.rule == "alike"]
+
+
+def test_pictures_of_a_configuration_are_examined_in_its_splits(tmp_path: Path) -> None:
+    fill(tmp_path / "all", {"": 20})
+    for i in range(20):
+        (tmp_path / "all" / "cat" / f"z{i:02d}.png").write_bytes((tmp_path / "all" / "cat" / f"{i:03d}.png").read_bytes())
+    data = ImageFolder(tmp_path / "all", size=(48, 48))
+    findings = apply_rules(gather(data, {name: part.encode("targets", 0) for name, part in data.items()}))
+    assert [f.severity for f in findings if f.rule in ("alike", "shared-rows")][:2] == ["error", "error"]
+
+
+def test_blank_pictures_are_not_compared() -> None:
+    blank = np.full((50, 1, 40, 40), 200, np.uint8) + RANDOM.integers(0, 2, (50, 1, 40, 40)).astype(np.uint8)
+    assert len(find_pairs(shrink(blank))) == 0
+
+
+def test_thumbnails_are_means_and_hashes_do_not_depend_on_brightness() -> None:
+    pictures = RANDOM.uniform(0, 200, (5, 3, 32, 64))
+    small = shrink(pictures)
+    assert small[1, 2, 3] == pytest.approx(pictures[1, :, 4:6, 12:16].mean(), rel=1e-5)
+    assert (hash_pictures(small) == hash_pictures(small * 0.5 + 20)).all()
+
+
+# -- other data --------------------------------------------------------------------------------------------------------
+def test_arrays_are_examined_without_names() -> None:
+    inputs, targets = RANDOM.normal(size=(200, 3)), RANDOM.integers(0, 2, 200)
+    splits = {"training": Arrays(inputs=inputs, targets=targets), "validation": Arrays(inputs=inputs[:60], targets=targets[:60])}
+    finding = only([*TableInspector().examine(splits)])
+    assert (finding.rule, finding.severity) == ("shared-rows", "error")
+    assert finding.examples[0] == "validation: row 0 and training: row 0"
+    assert [*TableInspector().examine(splits, quick=True)] == [finding]
+    one = {"training": splits["training"]}
+    assert [*TableInspector().examine(one)] == []
+
+
+def test_tables_with_gaps_dates_and_lists_are_read(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table({
+        "day": pa.array([1, None, 3, 1], pa.date32()), "tags": [["a"], None, ["b"], ["a"]],
+        "flag": [True, None, False, True], "none": pa.array([None] * 4, pa.string()),
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "odd.parquet")
+    finding = only(apply_rules(gather_place(tmp_path / "odd.parquet")))
+    assert finding.rule == "duplicates" and finding.text.startswith("1 row is equal")
