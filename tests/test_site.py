@@ -17,6 +17,7 @@ pytest.importorskip("sigma_plot", reason="the figures have the colours of this r
 
 from extensions import cells, commands, components, functions, gallery, generated, links
 from figures import FOLDER, benchmarks, diagrams, drawing, first
+from sigma_data.examining.rules import RULES
 from sigma_kernel import catalogue
 from sigma_kernel.graph import OPS, Op
 from sigma_run import describe
@@ -46,6 +47,11 @@ def test_every_component_of_the_rooms_has_a_section():
 
 
 @pytest.mark.rooms
+def test_every_rule_of_data_is_in_the_table_of_its_page():
+    page = generated.expanded((DOCS / "how-to" / "check-data.md").read_text())
+    assert [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")] == [rule.name for rule in RULES]
+
+
 def test_every_live_command_is_in_the_table_with_its_fields():
     table = commands.text()
     assert table in generated.expanded((DOCS / "steering.md").read_text())

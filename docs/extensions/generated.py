@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from extensions import commands, components, functions, gallery
+from extensions import commands, components, functions, gallery, rules
 
 BLOCK = re.compile(r"^```\{generated\} (\w++) *+(.*+)\n```$", re.MULTILINE)
 TEXTS: dict[str, Callable[[str], str]] = {
@@ -16,6 +16,7 @@ TEXTS: dict[str, Callable[[str], str]] = {
     "functions": functions.text,
     "gallery": gallery.text,
     "ops": functions.table_of_ops,
+    "rules": rules.text,
 }
 
 

@@ -295,7 +295,7 @@ class Finding:
     rule: str
     severity: Literal["error", "warning", "note"]
     text: str
-    examples: tuple[str, ...] = ()
+    examples: tuple[str, ...] = field(default=(), repr=False)
 
 
 @frozen
@@ -333,9 +333,7 @@ class Inspector(Settled):
         and SigmaConfigError for wishes that do not fit, or that are needed.
         """
 
-    def examine(
-        self, data: Any, splits: Mapping[str, Dataset] | None = None, quick: bool = False
-    ) -> Sequence[Finding]:
+    def examine(self, data: Any, splits: Mapping[str, Dataset] | None = None, quick: bool = False) -> Sequence[Finding]:
         """Return what is odd about data at a path, or about a data set, of which the network reads the ``splits``.
 
         By default, nothing is. The inspector in the role ``examiner`` examines data of any form. ``quick`` leaves out

@@ -40,7 +40,7 @@ from sigma_data.encoders.number import NumberEncoder as NumberEncoder
 from sigma_data.encoders.one_hot import OneHotEncoder as OneHotEncoder
 from sigma_data.encoders.ordinal import OrdinalEncoder as OrdinalEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder as TargetMeanEncoder
-from sigma_data.examining.inspecting import TableInspector as TableInspector
+from sigma_data.examining.inspecting import DataInspector as DataInspector
 from sigma_data.extractors.columns import Column as Column
 from sigma_data.extractors.columns import Columns as Columns
 from sigma_data.extractors.offsets import Field as Field

@@ -87,7 +87,7 @@ OFFERED = {
             "profiling.picture_inspector:PictureInspector",
             "Folders of pictures: classes, sizes, broken files.",
         ),
-        "table": ("examining.inspecting:TableInspector", "Tables of any format: kinds of columns, with reasons."),
+        "table": ("examining.inspecting:DataInspector", "Tables of any format: kinds of columns, with reasons."),
     },
     "dataset": {
         "digits": ("datasets.digits:Digits", "1,797 handwritten digits of 8 x 8 pixels, 10 classes (UCI, offline)."),

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from scipy import stats
 from scipy.special import kolmogorov as scipy_kolmogorov
 
-from sigma_data import Adding, Arrays, Digits, ImageFolder, Iris, Synthetic, TableInspector, Tabular, TicTacToe, Wdbc
+from sigma_data import Adding, Arrays, DataInspector, Digits, ImageFolder, Iris, Synthetic, Tabular, TicTacToe, Wdbc
 from sigma_data.examining.alike import find_pairs, hash_pictures, shrink
 from sigma_data.examining.drift import chi_squared, compare_counts, compare_numbers, kolmogorov, stability_index
 from sigma_data.examining.gathering import gather, gather_place
@@ -78,7 +80,10 @@ def test_equal_rows_are_named_by_their_lines(tmp_path: Path) -> None:
     finding = only(apply_rules(gather_place(write(tmp_path / "houses.csv", columns))))
     assert (finding.rule, finding.severity) == ("duplicates", "note")
     assert finding.text.startswith("1 row is equal to an earlier one, 0.25 % of all.")
-    assert [place.rpartition("/")[2] for place in finding.examples[0].split(" and ")] == ["houses.csv:4", "houses.csv:9"]
+    assert [place.rpartition("/")[2] for place in finding.examples[0].split(" and ")] == [
+        "houses.csv:4",
+        "houses.csv:9",
+    ]
 
 
 @pytest.mark.parametrize(("copies", "severity"), [(1, "note"), (5, "warning"), (10, "error")])
@@ -89,7 +94,8 @@ def test_rows_that_are_trained_on_and_validated_on_are_found(tmp_path: Path, cop
     finding = only(examine(tmp_path, columns))
     assert (finding.rule, finding.severity) == ("shared-rows", severity)
     assert finding.text.startswith(f"{copies} of 100 rows of 'validation' have the same inputs")
-    assert finding.examples[0].endswith("houses.csv:2") and "houses.csv:302 and" in finding.examples[0]
+    assert finding.examples[0].endswith("houses.csv:2")
+    assert "houses.csv:302 and" in finding.examples[0]
     assert len(finding.examples) == min(3, copies)
 
 
@@ -282,7 +288,9 @@ def test_one_false_alarm_in_a_thousand_sets_is_rarely_seen() -> None:
 def test_keys_are_equal_for_equal_rows_alone() -> None:
     values = np.array([0.0, -0.0, 1.0, np.nan, -np.nan, np.inf, 2.0**-1074])
     keys = hash_column(values)
-    assert keys[0] == keys[1] and keys[3] == keys[4] and len(np.unique(keys)) == 5
+    assert keys[0] == keys[1]
+    assert keys[3] == keys[4]
+    assert len(np.unique(keys)) == 5
     a, b = np.array([1.0, 2.0, 1.0]), np.array([2.0, 1.0, 2.0])
     assert [*np.unique(hash_columns([a, b], 3), return_inverse=True)[1]] in ([0, 1, 0], [1, 0, 1])
     matrix = np.stack([a, b], axis=1)
@@ -348,7 +356,9 @@ def test_equal_pictures_in_a_folder_without_splits_are_a_note(tmp_path: Path) ->
 def test_pictures_of_a_configuration_are_examined_in_its_splits(tmp_path: Path) -> None:
     fill(tmp_path / "all", {"": 20})
     for i in range(20):
-        (tmp_path / "all" / "cat" / f"z{i:02d}.png").write_bytes((tmp_path / "all" / "cat" / f"{i:03d}.png").read_bytes())
+        (tmp_path / "all" / "cat" / f"z{i:02d}.png").write_bytes(
+            (tmp_path / "all" / "cat" / f"{i:03d}.png").read_bytes()
+        )
     data = ImageFolder(tmp_path / "all", size=(48, 48))
     findings = apply_rules(gather(data, {name: part.encode("targets", 0) for name, part in data.items()}))
     assert [f.severity for f in findings if f.rule in ("alike", "shared-rows")][:2] == ["error", "error"]
@@ -369,23 +379,24 @@ def test_thumbnails_are_means_and_hashes_do_not_depend_on_brightness() -> None:
 # -- other data --------------------------------------------------------------------------------------------------------
 def test_arrays_are_examined_without_names() -> None:
     inputs, targets = RANDOM.normal(size=(200, 3)), RANDOM.integers(0, 2, 200)
-    splits = {"training": Arrays(inputs=inputs, targets=targets), "validation": Arrays(inputs=inputs[:60], targets=targets[:60])}
-    finding = only([*TableInspector().examine(splits)])
+    splits = {
+        "training": Arrays(inputs=inputs, targets=targets),
+        "validation": Arrays(inputs=inputs[:60], targets=targets[:60]),
+    }
+    finding = only([*DataInspector().examine(splits)])
     assert (finding.rule, finding.severity) == ("shared-rows", "error")
     assert finding.examples[0] == "validation: row 0 and training: row 0"
-    assert [*TableInspector().examine(splits, quick=True)] == [finding]
+    assert [*DataInspector().examine(splits, quick=True)] == [finding]
     one = {"training": splits["training"]}
-    assert [*TableInspector().examine(one)] == []
+    assert [*DataInspector().examine(one)] == []
 
 
 def test_tables_with_gaps_dates_and_lists_are_read(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = pa.table({
         "day": pa.array([1, None, 3, 1], pa.date32()), "tags": [["a"], None, ["b"], ["a"]],
         "flag": [True, None, False, True], "none": pa.array([None] * 4, pa.string()),
     })  # fmt: skip
     pq.write_table(table, tmp_path / "odd.parquet")
     finding = only(apply_rules(gather_place(tmp_path / "odd.parquet")))
-    assert finding.rule == "duplicates" and finding.text.startswith("1 row is equal")
+    assert finding.rule == "duplicates"
+    assert finding.text.startswith("1 row is equal")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sigma_data.examining.inspecting import DataInspector
 from sigma_data.profiling.inspectors import TableInspector
 from sigma_kernel import Inspector, SigmaConfigError, SigmaDataError
 from sigma_testing import InspectorSuite
@@ -19,7 +20,7 @@ class TestTableInspector(InspectorSuite):
     wishes: Mapping[str, str] = {"target": "price"}
 
     def make(self) -> Inspector:
-        return TableInspector()
+        return DataInspector()
 
     def place(self, folder: Path) -> Path:
         (folder / "houses.csv").write_text(TEXT)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
-from sigma_data.examining.rows import ExaminedRows, Rule, Severity
+from sigma_data.examining.rows import DataRule, ExaminedRows, Severity
 from sigma_kernel import Finding
 
 SIDE = 16  # pixels of a thumbnail
@@ -24,7 +25,7 @@ def shrink(pictures: np.ndarray) -> np.ndarray:
 
     ``pictures`` are (rows, height, width) or (rows, channels, height, width), each side at least SIDE.
     """
-    grey = pictures.astype(np.float32)
+    grey: Any = pictures.astype(np.float32)
     grey = grey.mean(axis=1) if grey.ndim == 4 else grey
     for axis in (1, 2):
         edges = np.linspace(0, grey.shape[axis], SIDE + 1).astype(int)
@@ -51,8 +52,7 @@ def find_pairs(thumbnails: np.ndarray) -> np.ndarray:
     clear = deviation > scale
     unit = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-9)
     pairs = [_compare(band, clear, unit) for band in hashes.view(np.uint16).reshape(-1, BANDS).T]
-    every = np.unique(np.concatenate(pairs), axis=0) if pairs else np.zeros((0, 2), int)
-    return every
+    return np.unique(np.concatenate(pairs), axis=0)
 
 
 def _compare(band: np.ndarray, clear: np.ndarray, unit: np.ndarray) -> np.ndarray:
@@ -63,13 +63,13 @@ def _compare(band: np.ndarray, clear: np.ndarray, unit: np.ndarray) -> np.ndarra
     for step in range(1, CROWD):
         if step >= len(rows):
             break
-        one, other = rows[:-step], rows[step:]
-        same = band[one] == band[other]
+        left, right = rows[:-step], rows[step:]
+        same = band[left] == band[right]
         if not same.any():
             break
-        one, other = one[same], other[same]
-        alike = np.einsum("ij,ij->i", unit[one], unit[other]) >= ALIKE
-        pairs.append(np.stack([one[alike], other[alike]], axis=1))
+        left, right = left[same], right[same]
+        alike = np.einsum("ij,ij->i", unit[left], unit[right]) >= ALIKE
+        pairs.append(np.stack([left[alike], right[alike]], axis=1))
     return np.sort(np.concatenate(pairs), axis=1) if pairs else np.zeros((0, 2), int)
 
 
@@ -81,7 +81,7 @@ def find_alike(rows: ExaminedRows) -> Iterator[Finding]:
     splits = rows.split_of_rows
     across = splits[pairs[:, 0]] != splits[pairs[:, 1]]
     names = [*rows.splits]
-    for name, held in rows.others.items():
+    for name, held in rows.other_splits.items():
         number = names.index(name)
         inside = pairs[across & (splits[pairs] == number).any(axis=1)]
         inside = inside[(splits[inside] == names.index("training")).any(axis=1)] if "training" in names else inside
@@ -103,12 +103,13 @@ def find_alike(rows: ExaminedRows) -> Iterator[Finding]:
 
 
 def _tuples(pairs: np.ndarray) -> Sequence[tuple[int, int]]:
-    return [(one, other) for one, other in pairs.tolist()]
+    return [(first, second) for first, second in pairs.tolist()]
 
 
 RULES = (
-    Rule(
-        "alike", "data", "pictures of 32 pixels and more that are equal or nearly so, in two splits or with two classes",
+    DataRule(
+        "alike", "data", "pictures of 32 pixels and more that are equal or nearly so, in two splits or with "
+        "two classes",
         "delete the copies, or set `group`", find_alike,
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from sigma_data.examination import IDENTIFIER
-from sigma_data.examining.rows import EXAMPLES, ExaminedColumn, ExaminedRows, Rule
+from sigma_data.examining.rows import EXAMPLES, DataRule, ExaminedColumn, ExaminedRows
 from sigma_data.labels import list_first
 from sigma_data.profiling.leaks import ENOUGH, GROUPS, describe_leak
 from sigma_kernel import Finding
@@ -22,7 +22,7 @@ UNIT = re.compile(r"\s*+[+-]?\d[\d.,]*+\s*+([^\W\d_]{1,8}+[²³]?|[%°€$£]|°
 
 def find_told(rows: ExaminedRows) -> Iterator[Finding]:
     """Yield what the data set itself says before each training."""
-    yield from (Finding("columns-and-classes", "warning", text) for text in rows.told)
+    yield from (Finding("columns-and-classes", "warning", text) for text in rows.sentences)
 
 
 def find_leaks(rows: ExaminedRows) -> Iterator[Finding]:
@@ -54,7 +54,7 @@ def find_split_groups(rows: ExaminedRows) -> Iterator[Finding]:
         distinct = len(np.unique(column.values[column.present]))
         if not 2 < distinct <= len(rows) / 2:
             continue
-        for name, held in rows.others.items():
+        for name, held in rows.other_splits.items():
             shared = held[column.present[held] & np.isin(column.values[held], training)]
             if len(shared):
                 chosen = column.name in rows.inputs and not IDENTIFIER.search(column.name)
@@ -98,19 +98,19 @@ def _read_words(rows: ExaminedRows, column: ExaminedColumn, words: Sequence[str]
 
 
 RULES = (
-    Rule(
-        "columns-and-classes", "run", "indexes, identifiers and constants among the columns; classes without a row in a "
-        "split; files that are left out", "as the sentence says", find_told,
+    DataRule(
+        "columns-and-classes", "run", "indexes, identifiers and constants among the columns; classes without a row in "
+        "a split; files that are left out", "as the sentence says", find_told,
     ),
-    Rule(
+    DataRule(
         "leak", "check", "columns that give the target away: correlation of 0.999 or more, thresholds or words that "
         "tell all classes apart", "leave the column out", find_leaks,
     ),
-    Rule(
+    DataRule(
         "split-groups", "check", "persons, places or sessions with rows in two splits, by the names of columns",
         "set `group`", find_split_groups,
     ),
-    Rule(
+    DataRule(
         "numbers-as-words", "check", "numbers with several units or decimal marks, and numbers among words",
         "correct the cells", find_numbers_as_words,
     ),

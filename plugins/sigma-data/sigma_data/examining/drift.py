@@ -7,7 +7,7 @@ from math import erfc, exp, lgamma, log, sqrt
 
 import numpy as np
 
-from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, Rule, percent
+from sigma_data.examining.rows import DataRule, ExaminedColumn, ExaminedRows, percent
 from sigma_data.labels import list_first
 from sigma_kernel import Finding
 
@@ -34,13 +34,13 @@ def kolmogorov(x: float) -> float:
     """Return the probability that Kolmogorov's statistic, times the root of the number of rows, exceeds ``x``."""
     if x < 0.2:
         return 1.0
-    return min(1.0, max(0.0, 2 * sum((-1) ** (k - 1) * exp(-2 * (k * x) ** 2) for k in range(1, 40))))
+    return min(1.0, max(0.0, 2 * sum((1 if k % 2 else -1) * exp(-2 * (k * x) ** 2) for k in range(1, 40))))
 
 
 def compare_counts(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """Return Pearson's chi-squared statistic of two rows of counts, and its p-value."""
     counts = np.stack([first, second])[:, (first + second) > 0].astype(np.float64)
-    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    expected: np.ndarray = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     statistic = float(((counts - expected) ** 2 / expected).sum())
     return statistic, chi_squared(statistic, counts.shape[1] - 1)
 
@@ -58,15 +58,15 @@ def chi_squared(x: float, freedom: int) -> float:
 
 def stability_index(first: np.ndarray, second: np.ndarray) -> float:
     """Return the population stability index of two rows of counts; half a row is added to each."""
-    one, other = ((counts + 0.5) / (counts + 0.5).sum() for counts in (first, second))
-    return float(((one - other) * np.log(one / other)).sum())
+    p, q = ((counts + 0.5) / (counts + 0.5).sum() for counts in (first, second))
+    return float(((p - q) * np.log(p / q)).sum())
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
 def find_drift(rows: ExaminedRows) -> Iterator[Finding]:
     """Yield a finding for each column whose values are distributed otherwise in a split than in the training."""
     columns = [rows.columns[name] for name in dict.fromkeys([*rows.inputs, rows.target]) if name in rows.columns]
-    compared = {name: held for name, held in rows.others.items() if len(held) >= ROWS}
+    compared = {name: held for name, held in rows.other_splits.items() if len(held) >= ROWS}
     if "training" not in rows.splits or len(rows.splits["training"]) < ROWS or not compared:
         return
     limit = ALARM / (len(columns) * len(compared) or 1)
@@ -89,25 +89,27 @@ REMEDY = "If the rows are sorted, set split_by = 'record'; if new rows are like 
 def _compare(column: ExaminedColumn, training: np.ndarray, held: np.ndarray, limit: float) -> str:
     """Return how a column differs between the training and another split; empty if it does not."""
     there = column.present
-    one, other = (column.values[part[there[part]]] for part in (training, held))
-    if min(len(one), len(other)) < ROWS:
+    first, second = (column.values[part[there[part]]] for part in (training, held))
+    if min(len(first), len(second)) < ROWS:
         return ""
     if column.words is None:
-        distance, p = compare_numbers(one, other)
+        distance, p = compare_numbers(first, second)
         if distance < DISTANCE or p >= limit:
             return ""
-        return f"its median is {np.median(other):g} and {np.median(one):g} (Kolmogorov-Smirnov distance {distance:.2f})"
+        return (
+            f"its median is {np.median(second):g} and {np.median(first):g} (Kolmogorov-Smirnov distance {distance:.2f})"
+        )
     if len(column.words) > KINDS:
         return ""
-    before, now = (np.bincount(part, minlength=len(column.words)) for part in (one, other))
+    before, now = (np.bincount(part, minlength=len(column.words)) for part in (first, second))
     index, (_, p) = stability_index(before, now), compare_counts(before, now)
     if index < INDEX or p >= limit:
         return ""
     shares = before / before.sum(), now / now.sum()
     most = int(np.argmax(np.abs(shares[0] - shares[1])))
     return (
-        f"{100 * shares[1][most]:.1f} % and {100 * shares[0][most]:.1f} % are {column.text(most)} (population stability "
-        f"index {index:.2f})"
+        f"{100 * shares[1][most]:.1f} % and {100 * shares[0][most]:.1f} % are {column.text(most)} (population "
+        f"stability index {index:.2f})"
     )
 
 
@@ -119,14 +121,15 @@ def find_unseen(rows: ExaminedRows) -> Iterator[Finding]:
         seen = np.zeros(len(column.words) + 1, bool)
         seen[column.values[rows.splits["training"]]] = True
         seen[-1] = True
-        for name, held in rows.others.items():
+        for name, held in rows.other_splits.items():
             new = held[~seen[column.values[held]]]
             if len(new):
                 words = [str(column.words[code]) for code in np.unique(column.values[new])[:9].tolist()]
+                share = f"{len(new):,} rows of {name!r}, {percent(len(new), len(held))} of it"
                 text = (
-                    f"column {column.name!r}: {len(new):,} rows of {name!r}, {percent(len(new), len(held))} of it, have "
-                    f"words that no row of 'training' has: {list_first(words)}. Nothing is learned about them. "
-                    "Train on such rows too, or take rare words together: least = 2 of the encoder one_hot."
+                    f"column {column.name!r}: {share}, have words that no row of 'training' has: {list_first(words)}. "
+                    "Nothing is learned about them. Train on such rows too, or take rare words together: least = 2 of "
+                    "the encoder one_hot."
                 )
                 severe = len(new) >= UNSEEN * len(held)
                 yield Finding("unseen", "warning" if severe else "note", text, rows.examples(new))
@@ -155,16 +158,16 @@ def find_constant_in_training(rows: ExaminedRows) -> Iterator[Finding]:
 WIDE = 48  # columns from which on some are expected to be constant, such as pixels in a corner
 
 RULES = (
-    Rule(
+    DataRule(
         "drift", "data", "columns distributed otherwise in another split than in the training (Kolmogorov-Smirnov "
         "distance or population stability index of 0.1 or more, and one false alarm in 1,000 sets)",
         "split_by = 'record', or nothing if new rows are like that", find_drift,
     ),
-    Rule(
+    DataRule(
         "unseen", "check", "words in another split that no training row has",
         "train on such rows, or take rare words together", find_unseen,
     ),
-    Rule(
+    DataRule(
         "constant-in-training", "check", "columns with one value in all training rows, and others elsewhere",
         "leave the column out", find_constant_in_training,
     ),

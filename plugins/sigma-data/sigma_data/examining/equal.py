@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sigma_data.examining.rows import ExaminedRows, Rule, Severity, group_equal, percent
+from sigma_data.examining.rows import DataRule, ExaminedRows, Severity, group_equal, percent
 from sigma_kernel import Finding
 
 RECURRING = 0.5  # share of rows that are equal to others, from which on the inputs have few possible values
@@ -27,9 +27,7 @@ def find_duplicates(rows: ExaminedRows) -> Iterator[Finding]:
         share = percent(count, len(rows))
         text = f"{_count(count)} equal to an earlier one of the same split, {share} of all: it counts more than others."
         text = text if rows.splits else f"{_count(count)} equal to an earlier one, {share} of all."
-        yield Finding(
-            "duplicates", "note", f"{text} If they are copies, delete them from the data.", rows.pairs(pairs)
-        )
+        yield Finding("duplicates", "note", f"{text} If they are copies, delete them from the data.", rows.pairs(pairs))
 
 
 def find_shared_rows(rows: ExaminedRows) -> Iterator[Finding]:
@@ -38,7 +36,7 @@ def find_shared_rows(rows: ExaminedRows) -> Iterator[Finding]:
         return
     training = rows.splits["training"]
     keys, first = np.unique(rows.keys[training], return_index=True)
-    for name, held in rows.others.items():
+    for name, held in rows.other_splits.items():
         at = np.minimum(np.searchsorted(keys, rows.keys[held]), len(keys) - 1)
         shared = keys[at] == rows.keys[held]
         count, share = int(shared.sum()), float(shared.mean())
@@ -74,12 +72,12 @@ def find_conflicts(rows: ExaminedRows) -> Iterator[Finding]:
         wrong += end - start - int(np.bincount(inside).max())
         pairs.append((order[start], order[start + int(np.argmax(inside != inside[0]))]))
     if wrong:
-        one, other = (rows.label(int(classes[row])) for row in pairs[0])
+        first, second = (rows.label(int(classes[row])) for row in pairs[0])
         best = f"{100 * (1 - wrong / len(labelled)):.4g} %"
         text = (
-            f"rows with equal inputs have different classes, such as {one!r} and {other!r}, {len(pairs):,} times: no "
-            f"network classifies more than {best} of all rows right. Correct the labels, or add the columns that tell "
-            "such rows apart."
+            f"rows with equal inputs have different classes, such as {first!r} and {second!r}, {len(pairs):,} times: "
+            f"no network classifies more than {best} of all rows right. Correct the labels, or add the columns that "
+            "tell such rows apart."
         )
         yield Finding("conflicts", "warning" if wrong >= SOME * len(labelled) else "note", text, rows.pairs(pairs))
 
@@ -89,12 +87,12 @@ def _count(rows: int) -> str:
 
 
 RULES = (
-    Rule("duplicates", "data", "rows that are equal to another one", "delete the copies", find_duplicates),
-    Rule(
+    DataRule("duplicates", "data", "rows that are equal to another one", "delete the copies", find_duplicates),
+    DataRule(
         "shared-rows", "check", "rows of a split whose inputs are trained on, in another split",
         "delete the copies, or set `group`", find_shared_rows,
     ),
-    Rule(
+    DataRule(
         "conflicts", "data", "equal inputs with different classes", "correct the labels, or add columns", find_conflicts
     ),
 )  # fmt: skip

@@ -28,6 +28,8 @@ WIDEST = 1000  # columns of a section that are looked at one by one
 CLASSES = 4  # rows for each distinct whole number, from which on these are classes
 ASIDE = ("targets", "weights")  # sections that are no inputs
 
+SIZE: Any = (2 * LEAST, 2 * LEAST)  # to which pictures of a folder are brought
+
 Place = Callable[[int], str]
 
 
@@ -35,7 +37,7 @@ Place = Callable[[int], str]
 def gather_place(place: Path) -> ExaminedRows:
     """Return the rows of a table, or the pictures of a folder."""
     if place.is_dir() and list_pictures(place).pictures:
-        return _gather_folder(ImageFolder(place, size=(2 * LEAST, 2 * LEAST), fit="stretch", broken="skip"))
+        return _gather_folder(ImageFolder(place, size=SIZE, fit="stretch", broken="skip"))
     return _gather_file(open_table(place))
 
 
@@ -53,13 +55,14 @@ def _gather_file(source: Any) -> ExaminedRows:
     columns = {name: read_column(name, table[name]) for name in table.column_names}
     inputs = [name for name in columns if choose_for(name, table[name]) is not None]
     keys = hash_columns([column.values for column in columns.values()], table.num_rows)
-    told = [f"there are more than {most:,} rows, of which the first {most:,} are examined."] if most else []
-    return ExaminedRows(source.name, keys, columns, inputs, place=source.place, told=told)
+    notes = [f"there are more than {most:,} rows, of which the first {most:,} are examined."] if most else []
+    return ExaminedRows(source.name, keys, columns, inputs, place=source.place, sentences=notes)
 
 
 def _read_first(source: Any) -> tuple[Any, int]:
     """Return at most MOST rows and CELLS of a table, as one of Arrow, and how many if there are more, else 0."""
-    pa, parts, rows = import_module("pyarrow"), [], 0
+    pa, rows = import_module("pyarrow"), 0
+    parts: list[Any] = []
     most = min(MOST, max(1, CELLS // len(source.schema.names)))
     for batch in source:
         if rows == most:
@@ -97,7 +100,7 @@ def gather(data: Any, splits: Mapping[str, Dataset], quick: bool = False) -> Exa
     if not ordered:
         return ExaminedRows("data", np.zeros(0, np.uint64))
     rows = _gather_sections(ordered, most=QUICK if quick else None)
-    rows = evolve(rows, place=_find_places(data, ordered, rows.splits), told=_ask(ordered))
+    rows = evolve(rows, place=_find_places(data, ordered, rows.splits), sentences=_ask(ordered))
     if isinstance(data, Tabular) and all(isinstance(split, Subset) for split in ordered.values()):
         return _add_table(data, ordered, rows)
     return evolve(rows, grouped=getattr(data, "group", None) not in (None, ""))
@@ -141,7 +144,9 @@ def _read_split(split: Dataset, most: int | None) -> dict[str, np.ndarray]:
     rows = 0
     for number in range(split.blocks):
         block = split.block(number)
-        parts.append(_read_block({name: values[: None if most is None else most - rows] for name, values in block.items()}))
+        parts.append(
+            _read_block({name: values[: None if most is None else most - rows] for name, values in block.items()})
+        )
         rows += len(parts[-1]["keys"])
         if most is not None and rows >= most:
             break
@@ -149,7 +154,7 @@ def _read_split(split: Dataset, most: int | None) -> dict[str, np.ndarray]:
 
 
 def _read_block(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    sections = {name: values for name, values in block.items() if name not in ASIDE}
+    sections = {name: values for name, values in block.items() if name not in ASIDE and values.dtype.kind in "fiub"}
     keys = np.zeros(len(next(iter(block.values()))), np.uint64)
     for values in sections.values():
         keys = mix(keys + hash_matrix(values))
@@ -177,10 +182,10 @@ def _find_places(data: Any, splits: Mapping[str, Dataset], rows: Mapping[str, np
     """Return how a row is called: by the path of a picture, or by its number in a split."""
     names = [f"{name}: row {{}}".format for name in rows]
     starts = [int(part[0]) if len(part) else 0 for part in rows.values()]
-    paths: list[str] = []
-    if isinstance(data, ImageFolder) and all(isinstance(split, Pictures) for split in splits.values()):
-        paths = data.paths
-        numbers = np.concatenate([number for split in splits.values() for number in split.rows_of_labels])
+    paths, numbers = list[str](), np.zeros(0, int)
+    parts = [split for split in splits.values() if isinstance(split, Pictures)]
+    if isinstance(data, ImageFolder) and len(parts) == len(splits):
+        paths, numbers = data.paths, np.concatenate([rows for part in parts for rows in part.rows_of_labels])
 
     def place(row: int) -> str:
         if paths:

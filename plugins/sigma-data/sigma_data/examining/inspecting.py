@@ -10,17 +10,15 @@ from attrs import frozen
 
 from sigma_data.examining.gathering import gather, gather_place
 from sigma_data.examining.rules import apply_rules
-from sigma_data.profiling import inspectors
+from sigma_data.profiling.inspectors import TableInspector
 from sigma_kernel import Dataset, Finding
 
 
 @frozen
-class TableInspector(inspectors.TableInspector):
+class DataInspector(TableInspector):
     """Inspect tables: files with rows and named columns, and folders of these; and examine data of any form."""
 
-    def examine(
-        self, data: Any, splits: Mapping[str, Dataset] | None = None, quick: bool = False
-    ) -> Sequence[Finding]:
+    def examine(self, data: Any, splits: Mapping[str, Dataset] | None = None, quick: bool = False) -> Sequence[Finding]:
         """Return what the rules find in a table, a folder of pictures, or a data set in splits."""
         if isinstance(data, Path):
             return apply_rules(gather_place(data), quick)

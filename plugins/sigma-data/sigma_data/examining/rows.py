@@ -49,8 +49,8 @@ class ExaminedRows:
     ``columns`` are by name, ``inputs`` the names of those that a network sees. ``keys`` are equal for rows with equal
     inputs, and ``full_keys`` for equal rows. ``goal`` has class indices (int64, negative if there is none) or numbers.
     ``splits`` have the rows of each, that for training first. ``place`` names a row; ``leave_out`` is a format of the
-    remedy for a column. ``pictures`` are thumbnails, (rows, side, side). ``grouped`` says that a column groups the rows.
-    ``told`` are sentences of the data set itself.
+    remedy for a column. ``pictures`` are thumbnails, (rows, side, side). ``grouped`` says that a column groups
+    the rows. ``sentences`` are those of the data set itself.
     """
 
     name: str
@@ -65,7 +65,7 @@ class ExaminedRows:
     leave_out: str = "Leave it out."
     pictures: np.ndarray | None = None
     grouped: bool = False
-    told: Sequence[str] = ()
+    sentences: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -75,7 +75,7 @@ class ExaminedRows:
         """Return a key for each row, with its target."""
         if self.goal is None:
             return self.keys
-        return mix(self.keys + mix(self.goal.astype(np.float64).view(np.uint64)))
+        return mix(self.keys + hash_column(self.goal.astype(np.float64)))
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -83,7 +83,7 @@ class ExaminedRows:
         return self.goal if self.goal is not None and self.goal.dtype.kind == "i" else None
 
     @property
-    def others(self) -> dict[str, np.ndarray]:
+    def other_splits(self) -> dict[str, np.ndarray]:
         """Return the rows of the splits that are not trained on."""
         return {name: rows for name, rows in self.splits.items() if name != "training"}
 
@@ -101,7 +101,7 @@ class ExaminedRows:
 
     def pairs(self, rows: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         """Return the places of the first pairs of rows."""
-        return tuple(f"{self.place(int(one))} and {self.place(int(other))}" for one, other in rows[:EXAMPLES])
+        return tuple(f"{self.place(int(first))} and {self.place(int(second))}" for first, second in rows[:EXAMPLES])
 
     def label(self, index: int) -> Label:
         """Return the label of a class."""
@@ -109,7 +109,7 @@ class ExaminedRows:
 
 
 @frozen
-class Rule:
+class DataRule:
     """One kind of mistake: its name, the command from which it is looked for, and what it finds.
 
     ``run`` rules are told before each training as well, ``check`` rules by `sigma check`, ``data`` rules by
@@ -126,10 +126,10 @@ class Rule:
 # -- keys --------------------------------------------------------------------------------------------------------------
 def mix(bits: np.ndarray) -> np.ndarray:
     """Return uint64 values with all bits mixed (SplitMix64: Steele, Lea and Flood, 2014)."""
-    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = np.asarray(bits, np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    return np.asarray(bits ^ (bits >> np.uint64(31)), np.uint64)
 
 
 def hash_column(values: np.ndarray) -> np.ndarray:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from sigma_data.examining import alike, columns, drift, equal, targets
-from sigma_data.examining.rows import ExaminedRows, Rule
+from sigma_data.examining.rows import DataRule, ExaminedRows
 from sigma_kernel import Finding
 
-RULES: tuple[Rule, ...] = (*equal.RULES, *alike.RULES, *columns.RULES, *drift.RULES, *targets.RULES)
+RULES: tuple[DataRule, ...] = (*equal.RULES, *alike.RULES, *columns.RULES, *drift.RULES, *targets.RULES)
 SEVERITIES = ("error", "warning", "note")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from sigma_data.examining.rows import ExaminedRows, Rule
+from sigma_data.examining.rows import DataRule, ExaminedRows
 from sigma_data.labels import list_first
 from sigma_kernel import Finding
 
@@ -44,7 +44,8 @@ def find_outliers(rows: ExaminedRows) -> Iterator[Finding]:
     values = rows.goal[there]
     if len(values) < ROWS or len(np.unique(values)) < RARE:
         return
-    squares = (values - values.mean()) ** 2
+    deviations = values / np.abs(values).max() - (values / np.abs(values).max()).mean()
+    squares = deviations**2
     most = max(1, len(values) // FEW)
     top = np.argsort(-squares, kind="stable")[:most]
     share = float(squares[top].sum() / squares.sum())
@@ -52,19 +53,20 @@ def find_outliers(rows: ExaminedRows) -> Iterator[Finding]:
         named = ", ".join(f"{value:g}" for value in values[top[:3]])
         text = (
             f"{'1 target of' if most == 1 else f'{most:,} targets of'} {len(values):,}, such as {named}, "
-            f"{'has' if most == 1 else 'have'} {100 * share:.0f} % of the squared deviations from the mean: the loss is "
-            "about little else. Correct such rows, or give the targets a preprocessor: type = 'log' or 'robust', "
+            f"{'has' if most == 1 else 'have'} {100 * share:.0f} % of the squared deviations from the mean: the loss "
+            "is about little else. Correct such rows, or give the targets a preprocessor: type = 'log' or 'robust', "
             "section = 'targets'."
         )
         yield Finding("outliers", "warning", text, rows.examples(there[top]))
 
 
 RULES = (
-    Rule(
-        "rare-classes", "check", "classes with fewer than 5 rows in the training", "split_by = 'stratified', or add rows",
+    DataRule(
+        "rare-classes", "check", "classes with fewer than 5 rows in the training",
+        "split_by = 'stratified', or add rows",
         find_rare_classes,
     ),
-    Rule(
+    DataRule(
         "outliers", "check", "targets, at most one in 1,000, with half of the squared deviations from the mean",
         "correct them, or set a preprocessor on the targets", find_outliers,
     ),

@@ -8,6 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from attrs import asdict
+
 from sigma_kernel.contracts import Finding, Inspector
 from sigma_kernel.environment import Environment
 from sigma_kernel.plugins.catalogue import catalogue
@@ -65,6 +67,4 @@ def show_findings(findings: Iterable[Finding]) -> None:
 
 def describe_findings(findings: Iterable[Finding]) -> list[dict[str, Any]]:
     """Return findings as plain values."""
-    return [
-        {"rule": one.rule, "severity": one.severity, "text": one.text, "examples": [*one.examples]} for one in findings
-    ]
+    return [{**asdict(finding), "examples": [*finding.examples]} for finding in findings]
