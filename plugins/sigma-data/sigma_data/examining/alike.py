@@ -51,14 +51,14 @@ def find_pairs(thumbnails: np.ndarray) -> np.ndarray:
     scale = CONTRAST / 255 * max(1.0, float(np.abs(thumbnails).max(initial=0)))
     clear = deviation > scale
     unit = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-9)
-    pairs = [_compare(band, clear, unit) for band in hashes.view(np.uint16).reshape(-1, BANDS).T]
+    pairs = [_compare(hashes, band, clear, unit) for band in hashes.view(np.uint16).reshape(-1, BANDS).T]
     return np.unique(np.concatenate(pairs), axis=0)
 
 
-def _compare(band: np.ndarray, clear: np.ndarray, unit: np.ndarray) -> np.ndarray:
+def _compare(hashes: np.ndarray, band: np.ndarray, clear: np.ndarray, unit: np.ndarray) -> np.ndarray:
     """Return the pairs that are alike among rows whose hashes have this band in common."""
     rows = np.flatnonzero(clear)
-    rows = rows[np.argsort(band[rows], kind="stable")]
+    rows = rows[np.lexsort((hashes[rows], band[rows]))]
     pairs = []
     for step in range(1, CROWD):
         if step >= len(rows):

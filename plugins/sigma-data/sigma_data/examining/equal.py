@@ -9,7 +9,7 @@ import numpy as np
 from sigma_data.examining.rows import DataRule, ExaminedRows, Severity, group_equal, percent
 from sigma_kernel import Finding
 
-RECURRING = 0.5  # share of rows that are equal to others, from which on the inputs have few possible values
+CHANCE = 10  # times as many equal rows as independent columns would have may be by chance
 SOME = 0.01  # share of rows from which on a figure is off
 MANY = 0.1  # share of rows of a split that are trained on, from which on its figures say little
 FEW = 5  # rows that may be equal by chance
@@ -42,8 +42,7 @@ def find_shared_rows(rows: ExaminedRows) -> Iterator[Finding]:
         count, share = int(shared.sum()), float(shared.mean())
         if not count:
             continue
-        recurring = len(keys) < (1 - RECURRING) * len(training)
-        low = recurring or share < SOME or count < FEW
+        low = share < SOME or count < FEW or count <= CHANCE * len(held) * expect_equal(rows, training)
         severity: Severity = "note" if low else "error" if share >= MANY else "warning"
         text = (
             f"{count:,} of {len(held):,} rows of {name!r} have the same inputs as a row of 'training': figures there "
@@ -52,6 +51,17 @@ def find_shared_rows(rows: ExaminedRows) -> Iterator[Finding]:
         )
         pairs = [(held[i], training[first[at[i]]]) for i in np.flatnonzero(shared)[:3]]
         yield Finding("shared-rows", severity, text, rows.pairs(pairs))
+
+
+def expect_equal(rows: ExaminedRows, training: np.ndarray) -> float:
+    """Return the chance that a row has the inputs of some row of the training, if its columns were independent."""
+    if not rows.inputs or not all(name in rows.columns for name in rows.inputs):
+        return 0.0
+    chance = 1.0
+    for name in rows.inputs:
+        counts = np.unique(rows.columns[name].values[training], return_counts=True)[1].astype(np.float64)
+        chance *= float((counts * (counts - 1)).sum()) / max(1, len(training) * (len(training) - 1))
+    return min(1.0, chance * len(training))
 
 
 def find_conflicts(rows: ExaminedRows) -> Iterator[Finding]:
