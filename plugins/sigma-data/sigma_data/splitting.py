@@ -10,6 +10,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_data.shuffling import SPLIT, permute_rows
+from sigma_data.stratifying import divide_labels
 from sigma_data.subset import Subset
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import ge
@@ -56,7 +57,8 @@ def split(
 
     ``record`` draws rows at random; ``block`` takes consecutive rows in the order of the names (for time series);
     ``stratified`` gives every part its share of every class of ``section``, to within one row.  Where the shares
-    allow it, every part has a row of each class of two rows or more; else the seed decides which has none.  If shares
+    allow it, every part has a row of each class of two rows or more; else the seed decides which has none.  Where
+    ``section`` has several labels a row, 0 or 1 for each, every part has about its share of each label.  If shares
     sum to less than 1, rows are left out.  Raises SigmaConfigError for invalid shares, and for shares that leave a part
     empty.
 
@@ -123,7 +125,10 @@ def _divide(
     elif by == "stratified":
         classes = _classes(dataset, section)
         classes = classes if units is None or groups is None else _of_groups(classes, units, groups)
-        parts = _divide_classes(classes, shares, seed)
+        if classes.ndim == 1:
+            parts = _divide_classes(classes, shares, seed)
+        else:
+            parts = divide_labels(classes, allot(count, shares), permute_rows(seed, SPLIT, count))
     else:
         raise SigmaConfigError(f"split: unknown method {by!r}. Use one of {', '.join(KINDS)}.")
     for name, part in parts.items():
@@ -144,9 +149,9 @@ def _number_groups(groups: Sequence[Hashable], rows: int) -> np.ndarray:
 
 def _of_groups(classes: np.ndarray, units: np.ndarray, groups: Sequence[Hashable]) -> np.ndarray:
     """Return the class of each group; SigmaDataError for the first group with rows of several."""
-    labels = np.empty(int(units.max()) + 1, classes.dtype)
+    labels = np.empty((int(units.max()) + 1, *classes.shape[1:]), classes.dtype)
     labels[units] = classes
-    mixed = labels[units] != classes
+    mixed = (labels[units] != classes).reshape(len(classes), -1).any(axis=1)
     if mixed.any():
         raise SigmaDataError(
             f"split: group {groups[int(mixed.argmax())]!r} has rows of several classes, and cannot be stratified. "
@@ -198,12 +203,17 @@ def cut(rows: np.ndarray, counts: Mapping[str, int]) -> dict[str, np.ndarray]:
 def _classes(dataset: Dataset, section: str) -> np.ndarray:
     dataset = dataset.encode(section, 0)
     spec = dataset.sections.get(section)
-    if spec is None or spec.shape or spec.dtype.startswith("float"):
-        held = "is not there" if spec is None else f"holds {spec}"
-        raise SigmaDataError(
-            f"split: section {section!r} {held}; stratified needs one class index per row. Split by record."
-        )
-    return np.concatenate([dataset.block(block)[section] for block in range(dataset.blocks)])
+    if spec is not None and (len(spec.shape) == 1 or not (spec.shape or spec.dtype.startswith("float"))):
+        values = np.concatenate([dataset.block(block)[section] for block in range(dataset.blocks)])
+        if values.ndim == 1:
+            return values
+        if ((values == 0) | (values == 1)).all():
+            return values.astype(bool)
+    held = "is not there" if spec is None else f"holds {spec}"
+    raise SigmaDataError(
+        f"split: section {section!r} {held}; stratified needs one class index per row, or a 0 or 1 for each label. "
+        "Split by record."
+    )
 
 
 def _divide_classes(classes: np.ndarray, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:

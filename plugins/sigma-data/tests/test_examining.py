@@ -41,7 +41,7 @@ def write(path: Path, columns: Mapping[str, list[Any]]) -> Path:
     return path
 
 
-def examine(path: Path, columns: Mapping[str, list[Any]], target: str = "dear", **settings: Any) -> list[Finding]:
+def examine(path: Path, columns: Mapping[str, list[Any]], target: Any = "dear", **settings: Any) -> list[Finding]:
     """Return the findings about a table with a target, split by blocks of 300 and 100 rows."""
     data = Tabular(
         write(path / "houses.csv", columns), target, split={"training": 0.75, "validation": 0.25},
@@ -227,6 +227,21 @@ def test_a_class_with_few_rows_in_the_training_is_found(tmp_path: Path) -> None:
     assert (finding.rule, finding.severity) == ("rare-classes", "warning")
     assert finding.text.startswith("fewer than 5 rows of 'training' are of class 'very': little is learned")
     assert [place.rpartition(":")[2] for place in finding.examples] == ["7", "11"]
+
+
+def test_labels_that_a_split_lacks_are_found_until_they_are_stratified(tmp_path: Path) -> None:
+    columns = columns_of_houses() | {"old": [int(i < 30) for i in range(ROWS)], "red": [i % 2 for i in range(ROWS)]}
+    columns["new"] = [int(i in (1, 399)) for i in range(ROWS)]
+    settings: dict[str, Any] = {"exclude": "dear", "targets": "numbers"}
+    rare = [f for f in examine(tmp_path, columns, ("old", "red"), **settings) if f.rule == "rare-labels"]
+    assert only(rare).text == (
+        "in 'validation', no row has the label 'old': little is measured about such rows. Set split_by = 'stratified', "
+        "or add such rows."
+    )
+    stratified = examine(tmp_path, columns, ("old", "red"), split_by="stratified", **settings)
+    assert [f for f in stratified if f.rule == "rare-labels"] == []
+    rare = [f for f in examine(tmp_path, columns, ("new", "red"), **settings) if f.rule == "rare-labels"]
+    assert only(rare).text.startswith("in 'training', fewer than 5 rows have the label 'new': little is learned about")
 
 
 def test_a_class_that_the_training_lacks_is_told_by_the_data_set(tmp_path: Path) -> None:

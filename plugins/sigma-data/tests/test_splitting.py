@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 from sigma_data import Arrays, Frame, Iris, Shares, Stream, split
+from sigma_data.splitting import Folding
 from sigma_kernel import SigmaConfigError, SigmaDataError
 
 SHARES = st.lists(st.integers(1, 10), min_size=1, max_size=4).map(
@@ -131,7 +132,7 @@ def test_an_unknown_split_method_is_reported():
 
 @pytest.mark.parametrize(
     ("targets", "message"),
-    [(np.zeros(4), "holds float64"), (np.zeros((4, 2), int), "holds int64.*"), (None, "is not there")],
+    [(np.zeros(4), "holds float64"), (np.full((4, 2), 2), "holds int64.*"), (None, "is not there")],
     ids=["numbers", "vectors", "none"],
 )
 def test_stratified_needs_class_indices(targets, message):
@@ -174,6 +175,42 @@ def test_every_class_has_its_share_of_the_groups(kind):
     parts = split(numbered(classes), {"training": 0.8, "validation": 0.2}, "stratified", groups=kind(groups))
     assert sum(classes[row] for row in rows(parts["validation"])) == 3
     assert len(rows(parts["validation"])) == 12
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_with_several_labels_are_stratified_by_each(seed):
+    random = np.random.default_rng(seed)
+    labels = (random.uniform(size=(1000, 6)) < [0.5, 0.3, 0.1, 0.05, 0.02, 0.01]).astype(float)
+    labels[:, 4] = np.maximum(labels[:, 4], labels[:, 5])  # which come together
+    data = Arrays(inputs=np.arange(1000), targets=labels)
+    shares = {"training": 0.7, "validation": 0.2, "test": 0.1}
+    parts = {name: rows(part) for name, part in split(data, shares, "stratified", seed).items()}
+    assert sorted(np.concatenate([*parts.values()])) == [*range(1000)]
+    assert [len(part) for part in parts.values()] == [700, 200, 100]
+    for name, part in parts.items():
+        assert (np.abs(labels[part].sum(axis=0) - shares[name] * labels.sum(axis=0)) <= 2).all()
+    again = {name: rows(part) for name, part in split(data, shares, "stratified", seed).items()}
+    assert again == parts
+    other = rows(split(data, shares, "stratified", seed + 1)["test"])
+    assert other != parts["test"]
+
+
+def test_labels_may_be_left_out_folded_and_missing_in_all_rows():
+    labels = np.zeros((40, 3), bool)
+    labels[:8, 0] = labels[4:12, 1] = True
+    data = Arrays(inputs=np.arange(40), targets=labels)
+    part = rows(split(data, {"training": 0.5}, "stratified")["training"])
+    assert (len(part), labels[part].sum(axis=0).tolist()) == (20, [4, 4, 0])
+    held = [rows(split(data, {"training": 1.0}, "stratified", fold=Folding(i, 4))["validation"]) for i in range(4)]
+    assert sorted(np.concatenate(held)) == [*range(40)]
+    assert [labels[part, :2].sum(axis=0).tolist() for part in held] == [[2, 2]] * 4
+
+
+def test_a_group_of_other_labels_cannot_be_stratified():
+    data = Arrays(inputs=np.arange(4), targets=[[0, 1], [0, 1], [1, 0], [1, 1]])
+    with pytest.raises(SigmaDataError, match="group 'b' has rows of several classes"):
+        split(data, {"training": 0.5}, "stratified", groups="aabb")
+    assert len(rows(split(data, {"training": 0.5}, "stratified", groups="abcd")["training"])) == 2
 
 
 def test_a_group_of_several_classes_cannot_be_stratified():

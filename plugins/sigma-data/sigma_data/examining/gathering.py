@@ -133,8 +133,12 @@ def _gather_sections(splits: Mapping[str, Dataset], most: int | None) -> Examine
     names = names if len(names) == matrix.shape[1] else [f"inputs[{i}]" for i in range(matrix.shape[1])]
     columns = {str(name): ExaminedColumn(str(name), matrix[:, i]) for i, name in enumerate(names)}
     goal, labels = _read_goal(whole.get("goal"), first.class_names("targets"))
+    indicators = _read_indicators(whole.get("goal"))
+    if indicators is not None:
+        labels = getattr(first, "learned", {}).get("targets", {}).get("targets", ())
     return ExaminedRows(
-        "data", whole["keys"], columns, [*columns], "", goal, labels, ranges, pictures=whole.get("pictures"),
+        "data", whole["keys"], columns, [*columns], goal=goal, indicators=indicators, labels=labels, splits=ranges,
+        pictures=whole.get("pictures"),
     )  # fmt: skip
 
 
@@ -178,6 +182,13 @@ def _read_goal(values: np.ndarray | None, labels: Sequence[Any]) -> tuple[np.nda
     return flat.astype(np.float64), ()
 
 
+def _read_indicators(values: np.ndarray | None) -> np.ndarray | None:
+    """Return targets as labels, several a row, that it has or not; None if they are others."""
+    if values is None or values.ndim != 2 or values.shape[1] < 2 or not ((values == 0) | (values == 1)).all():
+        return None
+    return np.asarray(values, bool)
+
+
 def _find_places(data: Any, splits: Mapping[str, Dataset], rows: Mapping[str, np.ndarray]) -> Place:
     """Return how a row is called: by the path of a picture, or by its number in a split."""
     names = [f"{name}: row {{}}".format for name in rows]
@@ -208,9 +219,14 @@ def _add_table(data: Tabular, splits: Mapping[str, Any], rows: ExaminedRows) -> 
         goal = np.full(table.num_rows, -1 if rows.goal.dtype.kind == "i" else np.nan, rows.goal.dtype)
         for name, part in rows.splits.items():
             goal[parts[name]] = rows.goal[part]
+    indicators = None
+    if rows.indicators is not None:
+        indicators = np.zeros((table.num_rows, rows.indicators.shape[1]), bool)
+        for name, part in rows.splits.items():
+            indicators[parts[name]] = rows.indicators[part]
     return evolve(
         rows, name=source.name, keys=hash_columns([columns[name].values for name in inputs], table.num_rows),
-        columns=columns, inputs=inputs, target=roles.targets[0], goal=goal, splits=parts,
+        columns=columns, inputs=inputs, target=roles.targets[0], goal=goal, indicators=indicators, splits=parts,
         place=lambda row: source.place(int(numbers[row])), leave_out='write {} = "exclude" below [data.columns].',
         grouped=bool(roles.group),
     )  # fmt: skip

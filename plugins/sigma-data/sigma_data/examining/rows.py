@@ -47,7 +47,8 @@ class ExaminedRows:
     """Rows of all splits, one after another, or of data without splits.
 
     ``columns`` are by name, ``inputs`` the names of those that a network sees. ``keys`` are equal for rows with equal
-    inputs, and ``full_keys`` for equal rows. ``goal`` has class indices (int64, negative if there is none) or numbers.
+    inputs, and ``full_keys`` for equal rows. ``goal`` has class indices (int64, negative if there is none) or numbers;
+    ``indicators`` are those of several labels, (rows, labels), bool.
     ``splits`` have the rows of each, that for training first. ``place`` names a row; ``leave_out`` is a format of the
     remedy for a column. ``pictures`` are thumbnails, (rows, side, side). ``grouped`` says that a column groups
     the rows. ``sentences`` are those of the data set itself.
@@ -59,6 +60,7 @@ class ExaminedRows:
     inputs: Sequence[str] = ()
     target: str = ""
     goal: np.ndarray | None = None
+    indicators: np.ndarray | None = None
     labels: Sequence[Label] = ()
     splits: Mapping[str, np.ndarray] = field(factory=dict)
     place: Callable[[int], str] = "row {}".format

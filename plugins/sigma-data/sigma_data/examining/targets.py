@@ -36,6 +36,31 @@ def find_rare_classes(rows: ExaminedRows) -> Iterator[Finding]:
         yield Finding("rare-classes", "warning", text, rows.examples(at))
 
 
+def find_rare_labels(rows: ExaminedRows) -> Iterator[Finding]:
+    """Yield a finding for labels, of several a row, that few rows of a split have."""
+    if rows.indicators is None or "training" not in rows.splits:
+        return
+    total = rows.indicators.sum(axis=0)
+    for name, held in rows.splits.items():
+        least, verb = (RARE, "learned") if name == "training" else (1, "measured")
+        counts = rows.indicators[held].sum(axis=0)
+        rare = np.flatnonzero((counts < least) & (total > 0) & (total < len(rows.indicators)))
+        if len(rare):
+            number = "no row has" if least == 1 else f"fewer than {least} rows have"
+            named = list_first([rows.label(index) for index in rare.tolist()])
+            text = (
+                f"in {name!r}, {number} the label{'s' if len(rare) > 1 else ''} {named}: little is {verb} "
+                f"about such rows. {_advise(int(total[rare].min()), len(rows.splits))}"
+            )
+            yield Finding("rare-labels", "warning", text)
+
+
+def _advise(least: int, splits: int) -> str:
+    if least < splits:
+        return "There are fewer such rows than splits: add some, or leave the label out."
+    return "Set split_by = 'stratified', or add such rows."
+
+
 def find_outliers(rows: ExaminedRows) -> Iterator[Finding]:
     """Yield a finding if few targets make up most of the squared deviations from their mean."""
     if rows.goal is None or rows.goal.dtype.kind != "f" or rows.goal.ndim != 1:
@@ -65,6 +90,10 @@ RULES = (
         "rare-classes", "check", "classes with fewer than 5 rows in the training",
         "split_by = 'stratified', or add rows",
         find_rare_classes,
+    ),
+    DataRule(
+        "rare-labels", "check", "labels, of several a row, that fewer than 5 rows of the training or no row of "
+        "another split have", "split_by = 'stratified', or add rows", find_rare_labels,
     ),
     DataRule(
         "outliers", "check", "targets, at most one in 1,000, with half of the squared deviations from the mean",
