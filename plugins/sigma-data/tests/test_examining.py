@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.special import kolmogorov as scipy_kolmogorov
 
 from sigma_data import Adding, Arrays, DataInspector, Digits, ImageFolder, Iris, Synthetic, Tabular, TicTacToe, Wdbc
-from sigma_data.examining.alike import find_pairs, hash_pictures, shrink
+from sigma_data.examining.alike import describe_pictures, find_pairs, shrink
 from sigma_data.examining.drift import chi_squared, compare_counts, compare_numbers, kolmogorov, stability_index
 from sigma_data.examining.gathering import gather, gather_place
 from sigma_data.examining.rows import group_equal, hash_column, hash_columns, hash_matrix
@@ -343,7 +343,7 @@ def draw(seed: int, side: int = 96) -> np.ndarray:
     for _ in range(6):
         cy, cx, width = random.uniform(0, 1, 3)
         shade = shade + random.uniform(-120, 120) * np.exp(-((y - cy) ** 2 + (x - cx) ** 2) / (0.02 + 0.05 * width))
-    return np.clip(128 + np.stack([shade, 0.7 * shade, 20 - shade], -1), 0, 255).astype(np.uint8)
+    return np.clip(128 + np.stack([shade, 0.7 * shade, 0.4 * shade - 20], -1), 0, 255).astype(np.uint8)
 
 
 def fill(folder: Path, parts: Mapping[str, int]) -> Path:
@@ -397,11 +397,29 @@ def test_blank_pictures_are_not_compared() -> None:
     assert len(find_pairs(shrink(blank))) == 0
 
 
-def test_thumbnails_are_means_and_hashes_do_not_depend_on_brightness() -> None:
+def test_thumbnails_are_means_and_do_not_depend_on_brightness_and_gradients() -> None:
     pictures = RANDOM.uniform(0, 200, (5, 3, 32, 64))
     small = shrink(pictures)
     assert small[1, 2, 3] == pytest.approx(pictures[1, :, 4:6, 12:16].mean(), rel=1e-5)
-    assert (hash_pictures(small) == hash_pictures(small * 0.5 + 20)).all()
+    sky = np.linspace(0, 99, 16)
+    units, contrast = describe_pictures(small)
+    again, darker = describe_pictures(small * 0.5 + 20 + sky + 2 * sky[:, None])
+    assert units == pytest.approx(again, abs=1e-4)
+    assert darker == pytest.approx(contrast / 2, rel=1e-3)
+    flat = small[0].astype(np.float64).ravel()
+    design = np.stack([np.ones(256), *(axis.ravel() for axis in np.mgrid[0:16, 0:16])], axis=1)
+    residual = flat - design @ np.linalg.lstsq(design, flat, rcond=None)[0]
+    assert units[0] == pytest.approx(residual / np.linalg.norm(residual), abs=1e-5)
+
+
+def test_copies_are_found_whatever_was_done_to_them() -> None:
+    pictures = np.stack([draw(seed).transpose(2, 0, 1) for seed in range(60)])
+    pictures = pictures[describe_pictures(shrink(pictures))[1] > 12]
+    noisy = np.clip(pictures + RANDOM.integers(-9, 10, pictures.shape), 0, 255)
+    every = np.concatenate([shrink(x) for x in (pictures, noisy, pictures[:, :, ::2, ::2], pictures // 2)])
+    found, count = {tuple(pair) for pair in find_pairs(every).tolist()}, len(pictures)
+    assert count > 30
+    assert found == {(a, b) for a in range(4 * count) for b in range(a + count, 4 * count, count)}
 
 
 # -- other data --------------------------------------------------------------------------------------------------------

@@ -12,11 +12,12 @@ from sigma_kernel import Finding
 
 SIDE = 16  # pixels of a thumbnail
 LEAST = 32  # pixels of a side, below which different pictures are alike
-BITS = 64  # of a perceptual hash
-BANDS = 4  # of a hash; pictures that differ in fewer bits have one in common
 ALIKE = 0.99  # correlation of thumbnails of the same picture
+LIKELY = 0.97  # correlation of coarse thumbnails from which on the others are compared
 CONTRAST = 4.0  # standard deviation of grey values, of 255, below which a picture is blank
-CROWD = 64  # pictures with one band that are compared with each other
+MOST = 50_000  # pictures that are compared, all with all
+BLOCK = 1024  # pictures that are compared with all later ones at a time
+CROWD = 1 << 20  # pairs that are enough
 FEW = 0.01  # share of a split from which on its figures are off
 
 
@@ -35,42 +36,39 @@ def shrink(pictures: np.ndarray) -> np.ndarray:
     return np.asarray(grey, np.float32)
 
 
-def hash_pictures(thumbnails: np.ndarray) -> np.ndarray:
-    """Return a perceptual hash of 64 bits: which of neighbouring parts is brighter (dHash: Krawetz, 2013)."""
-    coarse = thumbnails.reshape(len(thumbnails), SIDE // 2, 2, SIDE // 2, 2).mean(axis=(2, 4))
-    brighter = coarse > np.roll(coarse, 1, axis=2)
-    return np.packbits(brighter.reshape(len(thumbnails), -1), axis=1).view(np.uint64)[:, 0]
+def describe_pictures(thumbnails: np.ndarray, side: int = SIDE) -> tuple[np.ndarray, np.ndarray]:
+    """Return unit vectors of which the product is the correlation of two pictures, and the contrast of each.
+
+    ``thumbnails`` are (rows, SIDE, SIDE). Brightness and a gradient over the whole picture are taken out, as a sky has.
+    """
+    factor = SIDE // side
+    small: Any = thumbnails.reshape(len(thumbnails), side, factor, side, factor).mean(axis=(2, 4))
+    flat = small.reshape(len(small), side**2)
+    y, x = np.mgrid[0:side, 0:side]
+    plane, _ = np.linalg.qr(np.stack([np.ones(side**2), x.ravel(), y.ravel()], axis=1).astype(np.float32))
+    flat = flat - (flat @ plane) @ plane.T
+    return flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-9), flat.std(axis=1)
 
 
 def find_pairs(thumbnails: np.ndarray) -> np.ndarray:
-    """Return pairs of rows with pictures that are alike, (pairs, 2), the earlier first; blank pictures have none."""
-    hashes = hash_pictures(thumbnails)
-    flat = thumbnails.reshape(len(thumbnails), -1).astype(np.float32)
-    flat = flat - flat.mean(axis=1, keepdims=True)
-    deviation = flat.std(axis=1)
-    scale = CONTRAST / 255 * max(1.0, float(np.abs(thumbnails).max(initial=0)))
-    clear = deviation > scale
-    unit = flat / np.maximum(np.linalg.norm(flat, axis=1, keepdims=True), 1e-9)
-    pairs = [_compare(hashes, band, clear, unit) for band in hashes.view(np.uint16).reshape(-1, BANDS).T]
-    return np.unique(np.concatenate(pairs), axis=0)
+    """Return pairs of rows with pictures that are alike, (pairs, 2), the earlier first; blank pictures have none.
 
-
-def _compare(hashes: np.ndarray, band: np.ndarray, clear: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Return the pairs that are alike among rows whose hashes have this band in common."""
-    rows = np.flatnonzero(clear)
-    rows = rows[np.lexsort((hashes[rows], band[rows]))]
-    pairs = []
-    for step in range(1, CROWD):
-        if step >= len(rows):
+    Of more than MOST pictures, evenly spaced ones are compared; at most CROWD pairs are returned.
+    """
+    fine, contrast = describe_pictures(thumbnails)
+    clear = np.flatnonzero(contrast > CONTRAST / 255 * max(1.0, float(np.abs(thumbnails).max(initial=0))))
+    rows = clear[:: max(1, -(-len(clear) // MOST))]
+    coarse, _ = describe_pictures(thumbnails[rows], SIDE // 2)
+    pairs, count = [np.zeros((0, 2), int)], 0
+    for start in range(0, len(rows), BLOCK):
+        product = np.triu(coarse[start : start + BLOCK] @ coarse[start:].T, 1)
+        first, second = (rows[start + places] for places in np.nonzero(product >= LIKELY))
+        alike = np.einsum("ij,ij->i", fine[first], fine[second]) >= ALIKE
+        pairs.append(np.stack([first[alike], second[alike]], axis=1))
+        count += int(alike.sum())
+        if count > CROWD:
             break
-        left, right = rows[:-step], rows[step:]
-        same = band[left] == band[right]
-        if not same.any():
-            break
-        left, right = left[same], right[same]
-        alike = np.einsum("ij,ij->i", unit[left], unit[right]) >= ALIKE
-        pairs.append(np.stack([left[alike], right[alike]], axis=1))
-    return np.sort(np.concatenate(pairs), axis=1) if pairs else np.zeros((0, 2), int)
+    return np.concatenate(pairs)[:CROWD]
 
 
 def find_alike(rows: ExaminedRows) -> Iterator[Finding]:
