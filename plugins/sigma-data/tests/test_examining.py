@@ -16,9 +16,16 @@ from scipy.special import kolmogorov as scipy_kolmogorov
 
 from sigma_data import Adding, Arrays, DataInspector, Digits, ImageFolder, Iris, Synthetic, Tabular, TicTacToe, Wdbc
 from sigma_data.examining.alike import describe_pictures, find_pairs, shrink
-from sigma_data.examining.drift import chi_squared, compare_counts, compare_numbers, kolmogorov, stability_index
+from sigma_data.examining.drift import (
+    chi_squared,
+    compare_counts,
+    compare_numbers,
+    find_drift,
+    kolmogorov,
+    stability_index,
+)
 from sigma_data.examining.gathering import gather, gather_place
-from sigma_data.examining.rows import group_equal, hash_column, hash_columns, hash_matrix
+from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, group_equal, hash_column, hash_columns, hash_matrix
 from sigma_data.examining.rules import RULES, apply_rules
 from sigma_kernel import Dataset, Finding
 
@@ -193,6 +200,16 @@ def test_numbers_that_are_sorted_differ_between_blocks(tmp_path: Path) -> None:
     assert "(Kolmogorov-Smirnov distance 1.00)" in finding.text
 
 
+def test_small_differences_between_many_rows_and_few_rows_are_no_drift() -> None:
+    for rows, shift, count in ((10_000, 0.1, 0), (10_000, 0.5, 1), (30, 9.0, 0)):
+        values = RANDOM.normal(size=2 * rows)
+        values[rows:] += shift
+        splits = {"training": np.arange(rows), "validation": np.arange(rows, 2 * rows)}
+        column = ExaminedColumn("x", values)
+        examined = ExaminedRows("x", hash_column(values), {"x": column}, ["x"], splits=splits)
+        assert len([*find_drift(examined)]) == count
+
+
 def test_words_that_are_sorted_differ_between_blocks(tmp_path: Path) -> None:
     columns = columns_of_houses() | {"{0}": sorted(["a", "b"] * 150) + ["a"] * 100}
     finding = only(examine(tmp_path, columns))
@@ -203,7 +220,7 @@ def test_words_that_are_sorted_differ_between_blocks(tmp_path: Path) -> None:
 def test_words_that_only_the_validation_has_are_found(tmp_path: Path) -> None:
     columns = columns_of_houses()
     columns["city"][305:308] = ["Chur"] * 3
-    columns["city"][0] = ""
+    columns["city"][399] = ""  # missing, not unseen
     finding = only(examine(tmp_path, columns))
     assert (finding.rule, finding.severity) == ("unseen", "note")
     assert "3 rows of 'validation', 3 % of it, have words that no row of 'training' has: 'Chur'." in finding.text
@@ -392,7 +409,17 @@ def test_pictures_of_a_configuration_are_examined_in_its_splits(tmp_path: Path) 
     assert [f.severity for f in findings if f.rule in ("alike", "shared-rows")][:2] == ["error", "error"]
 
 
+def test_pictures_that_differ_in_detail_alone_are_not_alike() -> None:
+    small = shrink(np.stack([draw(1).transpose(2, 0, 1)] * 2))
+    detail = np.kron(RANDOM.choice([-20, 20], (8, 8)), [[1, -1], [-1, 1]])
+    assert len(find_pairs(small)) == 1
+    assert len(find_pairs(small + np.stack([detail, -detail]))) == 0
+
+
 def test_blank_pictures_are_not_compared() -> None:
+    faint = np.float32(200) + RANDOM.uniform(-3, 3, (16, 16)).astype(np.float32)
+    assert len(find_pairs(np.stack([faint] * 4))) == 0
+    assert len(find_pairs(np.stack([10 * (faint - 190)] * 4))) == 6
     blank = np.full((50, 1, 40, 40), 200, np.uint8) + RANDOM.integers(0, 2, (50, 1, 40, 40)).astype(np.uint8)
     assert len(find_pairs(shrink(blank))) == 0
 
