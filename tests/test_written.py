@@ -47,6 +47,10 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("dataset", "image_folder"): {"folder": "x", "size": [4, 4], "memory": "1 GB", "table": "x.csv", "cache": "y"},
     ("dataset", "npy"): {"inputs": "x.npy", "targets": "y.npy"}, ("hook", "switch"): {"name": "brake"},
     ("dataset", "records"): {"source": {"type": "file", "path": "x.csv"}, "reader": "csv"},
+    ("dataset", "joined"): {"parts": {"inputs": {
+        "source": {"type": "file", "path": "x.csv"}, "reader": "csv",
+        "preprocessors": {"scale": {"type": "normalise", "source": [0, 255]}},
+    }}},
     ("hook", "function"): {"function": {"python": "sigma_kernel.functions:sin"}},
     ("extractor", "table"): {"columns": ["a", "b"]},
     ("hook", "time_limit"): {"limit": "10 seconds"}, ("schedule", "one_cycle"): {"total": "20 iterations"},

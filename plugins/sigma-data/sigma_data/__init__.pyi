@@ -17,6 +17,8 @@ from sigma_data.datasets.digits import Digits as Digits
 from sigma_data.datasets.frame import Frame as Frame
 from sigma_data.datasets.image_folder import ImageFolder as ImageFolder
 from sigma_data.datasets.iris import Iris as Iris
+from sigma_data.datasets.joined import Joined as Joined
+from sigma_data.datasets.joined import JoinedSource as JoinedSource
 from sigma_data.datasets.latent import Latent as Latent
 from sigma_data.datasets.mnist import Mnist as Mnist
 from sigma_data.datasets.npy import Npy as Npy

@@ -110,6 +110,10 @@ OFFERED = {
         "latent": ("datasets.latent:Latent", "Another data set with random vectors beside its rows, for generators."),
         "saved": ("datasets.saved:Saved", "Rows given from Python, saved in the folder of their run."),
         "records": ("datasets.records:Records", "Any combination of source, reader and extractor."),
+        "joined": (
+            "datasets.joined:Joined",
+            "Several sources joined by row, such as one file for images, one for labels.",
+        ),
     },
 }
 
