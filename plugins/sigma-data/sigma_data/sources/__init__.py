@@ -6,6 +6,7 @@ from pathlib import Path
 
 from sigma_data.sources.compressed import Compressed, compression
 from sigma_data.sources.file import File
+from sigma_data.sources.unpacked import Unpacked
 from sigma_kernel import Source
 
 
@@ -19,7 +20,7 @@ def local(path: Path) -> Source:
 
 def stamp_of(source: Source) -> tuple[int, ...] | None:
     """Return size, time and number of the file behind a source, which differ after a change; None for others."""
-    while isinstance(source, Compressed):
+    while isinstance(source, Compressed | Unpacked):
         source = source.source
     if not isinstance(source, File) or not source.path.exists():
         return None
