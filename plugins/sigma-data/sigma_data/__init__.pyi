@@ -60,10 +60,12 @@ from sigma_data.preprocessors.standardise import Standardise as Standardise
 from sigma_data.profiling.inspectors import TableInspector as TableInspector
 from sigma_data.readers.bytes import BytesReader as BytesReader
 from sigma_data.readers.csv import CsvReader as CsvReader
+from sigma_data.readers.hdf5 import Hdf5Reader as Hdf5Reader
 from sigma_data.readers.idx import IdxReader as IdxReader
 from sigma_data.readers.image import ImageReader as ImageReader
 from sigma_data.readers.lines import LinesReader as LinesReader
 from sigma_data.readers.npy import NpyReader as NpyReader
+from sigma_data.readers.npz import NpzReader as NpzReader
 from sigma_data.readers.samples import SamplesReader as SamplesReader
 from sigma_data.sources.compressed import Compressed as Compressed
 from sigma_data.sources.file import File as File

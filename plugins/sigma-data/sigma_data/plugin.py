@@ -20,6 +20,8 @@ OFFERED = {
         "idx": ("readers.idx:IdxReader", "IDX files, the format of MNIST."),
         "csv": ("readers.csv:CsvReader", "CSV files: tables of comma-separated values."),
         "npy": ("readers.npy:NpyReader", "NumPy .npy files."),
+        "npz": ("readers.npz:NpzReader", "NumPy .npz archives of arrays."),
+        "hdf5": ("readers.hdf5:Hdf5Reader", "Datasets in HDF5 files (needs h5py)."),
         "bytes": ("readers.bytes:BytesReader", "Binary files of fixed-size records."),
         "image": ("readers.image:ImageReader", "PNG and JPEG images, channels first (needs Pillow)."),
         "samples": ("readers.samples:SamplesReader", "Samples for prediction: a CSV table, an .npy file or an image."),
