@@ -38,6 +38,7 @@ X, Y = DRAWN.normal(size=(60, 4)).astype("float32"), DRAWN.integers(0, 3, 60)
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("extractor", "encoded"): {"columns": [{"name": "size", "encoder": "number", "state": {"fill": 0.0}}]},
     ("source", "file"): {"path": "x.csv"}, ("source", "url"): {"url": "https://example.org/x", "sha256": "0" * 64},
+    ("source", "fsspec"): {"address": "memory://x.csv"},
     ("source", "compressed"): {"source": {"type": "file", "path": "x.gz"}},
     ("source", "multi"): {"sources": [{"type": "file", "path": "x.csv"}]}, ("reader", "bytes"): {"size": 4},
     ("reader", "samples"): {"shape": [2, 2]}, ("extractor", "columns"): {"sections": {"inputs": {"columns": [0, "a"]}}},

@@ -69,6 +69,7 @@ from sigma_data.readers.npz import NpzReader as NpzReader
 from sigma_data.readers.samples import SamplesReader as SamplesReader
 from sigma_data.sources.compressed import Compressed as Compressed
 from sigma_data.sources.file import File as File
+from sigma_data.sources.fsspec_file import FsspecFile as FsspecFile
 from sigma_data.sources.multi import Multi as Multi
 from sigma_data.sources.url import Url as Url
 from sigma_data.splitting import split as split

@@ -10,6 +10,10 @@ OFFERED = {
     "source": {
         "file": ("sources.file:File", "A local file."),
         "url": ("sources.url:Url", "A file downloaded from a URL or its mirrors, cached, its SHA-256 checked."),
+        "fsspec": (
+            "sources.fsspec_file:FsspecFile",
+            "A file at a place that fsspec knows: s3://, gs://, memory:// and others.",
+        ),
         "compressed": (
             "sources.compressed:Compressed",
             "A compressed source, unpacked on reading: gzip, bz2, xz or zip.",

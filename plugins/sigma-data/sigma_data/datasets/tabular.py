@@ -21,7 +21,7 @@ from sigma_data.profiling.kinds import infer_kind
 from sigma_data.readers.csv import place as find_column
 from sigma_data.splitting import split
 from sigma_data.tables import open_table
-from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError, SigmaDataError
+from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.settings import in_
 
 WORDS = np.dtypes.StringDType()
@@ -61,6 +61,10 @@ class EncodedRows(Titled):
         return evolve(self, array=table.apply(self.rows, self.place), names=table.titles, table=table)
 
 
+def _as_place(value: Any) -> Any:
+    return value if isinstance(value, Source) else Path(value)
+
+
 @define(eq=False)
 class Tabular(Divided):
     """A table with one row per sample: CSV, Parquet, Feather, JSON lines, ORC, a folder of these, or a query.
@@ -70,7 +74,8 @@ class Tabular(Divided):
     column another encoder, or excludes it. ``sigma data show`` prints the kinds, with their reasons.
 
     Args:
-        path: Path of the file or the folder; in a configuration, a relative one starts in its directory.
+        path: Path of the file or the folder; in a configuration, a relative one starts in its directory. Or a source,
+            such as ``{ type = "fsspec", address = "s3://bucket/houses.parquet" }``.
         target: Column to predict; or several, which hold numbers.
         columns: Encoder by column, or ``"exclude"``; other columns get one that suits their kind.
         exclude: Columns to leave out.
@@ -82,7 +87,7 @@ class Tabular(Divided):
         format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
     """
 
-    path: Path = field(converter=Path)
+    path: Path | Source = field(converter=_as_place)
     target: str | int | tuple[str | int, ...]
     columns: Mapping[str, Encoder | Literal["exclude"]] = field(factory=dict, kw_only=True)
     exclude: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)
@@ -101,6 +106,10 @@ class Tabular(Divided):
         """Raise SigmaConfigError without a target."""
         if not as_tuple(self.target):
             raise SigmaConfigError("Tabular.target: there is none. Name the column to predict.")
+
+    @property
+    def _name(self) -> str:
+        return self.path.name if isinstance(self.path, Source) else str(self.path)
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -202,7 +211,7 @@ class Tabular(Divided):
                 encoder = encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
                 by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
         if "inputs" not in by_section:
-            raise SigmaDataError(f"{self.path}: no column can be an input. Name an encoder for one in `columns`.")
+            raise SigmaDataError(f"{self._name}: no column can be an input. Name an encoder for one in `columns`.")
         rows = table.select([column.name for columns in by_section.values() for column in columns]).take(training)
         held = goals[training].reshape(len(training), -1)
         single = held[:, 0] if held.shape[1] == 1 else None  # what encoders learn from: one number or class a row
@@ -215,7 +224,7 @@ class Tabular(Divided):
 
     def _read(self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray) -> EncodedRows:
         values = columns.apply(table, place, training)
-        return EncodedRows(values, columns.titles, columns, str(self.path), rows=table, place=place)
+        return EncodedRows(values, columns.titles, columns, self._name, rows=table, place=place)
 
 
 def choose_for(name: str, column: Any) -> dict[str, Any] | None:

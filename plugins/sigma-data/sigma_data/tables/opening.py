@@ -12,6 +12,7 @@ from typing import Any
 
 from sigma_data.sources.compressed import Compressed, compression
 from sigma_data.sources.file import File
+from sigma_data.sources.fsspec_file import FsspecFile
 from sigma_data.sources.unpacked import read_all
 from sigma_data.tables.batches import RecordBatches
 from sigma_data.tables.spreadsheet import is_spreadsheet, open_spreadsheet
@@ -25,6 +26,7 @@ FORMATS = {
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"ORC": "orc", b"\xff\xff\xff\xff": "stream"}
 OLD_FEATHER = b"FEA1"  # whose parser in Arrow follows any offset
 SQLITE = b"SQLite format 3\0"
+DATABASES = ("sqlite", "postgresql", "postgres", "snowflake", "grpc")  # schemes of addresses
 JSON = (".json", ".jsonl", ".ndjson")
 NESTED = 3  # compressions within each other
 
@@ -46,7 +48,7 @@ def open_table(
     fit.
 
     Args:
-        place: Path of a file, a folder or an archive, a pattern of paths, a source, an Arrow object, or a frame.
+        place: Path or pattern of paths, address, source, Arrow object, or frame.
         format: One of csv, parquet, arrow (Feather), stream, json, orc; by default found from the first bytes.
         member: Member of an archive; needed if it has several.
         limit: Most bytes that a compressed file may unpack to.
@@ -60,9 +62,14 @@ def open_table(
         raise SigmaConfigError(f"open_table: there is no setting {sorted(unknown)[0]!r}.")
     if format is not None and format not in FORMATS:
         raise SigmaConfigError(f"format: there is no {format!r}.{suggest_name(format, FORMATS)} {', '.join(FORMATS)}.")
-    if database is not None or (isinstance(place, str) and "://" in place):
+    scheme = place.partition("://")[0] if isinstance(place, str) and "://" in place else ""
+    if database is not None or (scheme and (query is not None or scheme in DATABASES)):
         return _sql(database or place, query)
     read = partial(_open_source, format=format, member=member, limit=limit, query=query, sheet=sheet, text=text)
+    return _open_place(FsspecFile(place) if scheme else place, read)
+
+
+def _open_place(place: Any, read: Callable[[Source], RecordBatches]) -> RecordBatches:
     if isinstance(place, Source):
         return read(place)
     if not isinstance(place, str | os.PathLike):
