@@ -109,6 +109,10 @@ OFFERED = {
             "datasets.image_folder:ImageFolder",
             "Your own pictures, in folders by class or listed in a table (needs Pillow).",
         ),
+        "sound_folder": (
+            "datasets.sound_folder:SoundFolder",
+            "Your own sounds, in folders by class, as waves or spectrograms (needs soundfile).",
+        ),
         "frame": ("datasets.frame:Frame", "Your own data frame, with a target column (from Python)."),
         "arrays": ("arrays:Arrays", "Arrays, lists and data frames by section (from Python)."),
         "stream": ("stream:Stream", "Samples or batches of any iterable (from Python)."),
