@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -62,7 +63,7 @@ class EncodedRows(Titled):
 
 
 def _as_place(value: Any) -> Any:
-    return value if isinstance(value, Source) else Path(value)
+    return Path(value) if isinstance(value, str | os.PathLike) else value
 
 
 @define(eq=False)
@@ -75,7 +76,7 @@ class Tabular(Divided):
 
     Args:
         path: Path of the file or the folder; in a configuration, a relative one starts in its directory. Or a source,
-            such as ``{ type = "fsspec", address = "s3://bucket/houses.parquet" }``.
+            such as ``{ type = "fsspec", address = "s3://bucket/houses.parquet" }``; from Python, also an Arrow table.
         target: Column to predict; or several, which hold numbers.
         columns: Encoder by column, or ``"exclude"``; other columns get one that suits their kind.
         exclude: Columns to leave out.
@@ -109,7 +110,7 @@ class Tabular(Divided):
 
     @property
     def _name(self) -> str:
-        return self.path.name if isinstance(self.path, Source) else str(self.path)
+        return str(self.path) if isinstance(self.path, Path) else getattr(self.path, "name", "table")
 
     @property
     def learned(self) -> dict[str, Any]:
