@@ -221,6 +221,21 @@ def test_damaged_workbooks_are_refused(tmp_path):
         open_table(tmp_path / "x.xlsx")
 
 
+@pytest.mark.parametrize("end", [60, 300, 500, -20])
+def test_xml_that_is_cut_off_is_refused(tmp_path, end):
+    path = write_ods(tmp_path / "x.ods", row(cell("a")), row(cell(1.0)))
+    text = CONTENT.format(row(cell("a")) + row(cell(1.0)))[:end]
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        archive.writestr("content.xml", text)
+        archive.writestr("META-INF/manifest.xml", MANIFEST)
+    with pytest.raises(SigmaDataError, match=r"x\.ods: cannot be read"):
+        open_table(path)
+    path = replace(write_xlsx(tmp_path / "y.xlsx", s=[["a"], [1]]), b"</sheetData>", b"")
+    with pytest.raises(SigmaDataError, match=r"y\.xlsx: cannot be read"):
+        open_table(path)
+
+
 def test_a_workbook_that_changes_meanwhile_is_refused(tmp_path):
     table = open_table(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]))
     write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1], [2]])

@@ -28,12 +28,12 @@ def list_splits(folder: Path) -> list[str]:
     """Return the names of the splits of a saved dictionary of datasets; none for a single dataset."""
     if not (folder / SPLITS).exists():
         return []
-    names = read_json(folder / SPLITS).get("splits")
+    names: Any = read_json(folder / SPLITS).get("splits")
     if not _are_names(names):
         raise SigmaDataError(f"{folder / SPLITS}: names no splits. Save the dataset again.")
     for name in names:
         _check_name(folder, name)
-    return names
+    return [*names]
 
 
 def open_saved(folder: Path) -> RecordBatches:
@@ -65,7 +65,7 @@ def _list_files(folder: Path) -> list[Path]:
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise SigmaDataError(f"{folder}: selects rows by a file of indices. Save the dataset again.")
     files = state.get("_data_files")
-    names = [file.get("filename") if isinstance(file, dict) else None for file in _as_list(files)]
+    names: list[Any] = [file.get("filename") if isinstance(file, dict) else None for file in _as_list(files)]
     if not _are_names(names):
         raise SigmaDataError(f"{folder / STATE}: names no files. Save the dataset again.")
     return [_check_name(folder, name) for name in names]

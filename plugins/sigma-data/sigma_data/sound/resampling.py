@@ -27,9 +27,7 @@ def resample(wave: np.ndarray, rate: int, to: int) -> np.ndarray:
     count = -(-len(wave) * up // down)
     reach = -(-(2 * half + 1) // up)
     padded = np.concatenate([np.zeros(reach), wave, np.zeros(reach + half // up + 1)])
-    banks = np.zeros(reach * up)
-    banks[: len(taps)] = taps
-    banks = banks.reshape(reach, up)
+    banks = np.concatenate([taps, np.zeros(reach * up - len(taps))]).reshape(reach, up)
     out = np.empty(count)
     for start in range(0, count, ROWS):
         at = half + np.arange(start, min(count, start + ROWS)) * down

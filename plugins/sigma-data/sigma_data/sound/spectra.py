@@ -37,7 +37,7 @@ def mel_filters(rate: int, window: int, count: int) -> np.ndarray:
     corners = 700 * (10 ** (np.linspace(0, 2595 * np.log10(1 + rate / 1400), count + 2) / 2595) - 1)
     rising = (frequencies[:, None] - corners[:-2]) / np.diff(corners)[:-1]
     falling = (corners[2:] - frequencies[:, None]) / np.diff(corners)[1:]
-    return np.maximum(0.0, np.minimum(rising, falling))
+    return np.asarray(np.maximum(0.0, np.minimum(rising, falling)))
 
 
 def log_power(power: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import IO
 from xml.parsers import expat
 
-from attrs import define, field
+from attrs import define
 
 from sigma_data.sources.compressed import DAMAGE
 from sigma_kernel import SigmaDataError
@@ -33,21 +33,39 @@ def check_sizes(content: bytes, name: str, limit: int) -> None:
         archive = zipfile.ZipFile(io.BytesIO(content))
         for info in archive.infolist():
             with archive.open(info) as stream:
-                extent = OpenDocumentExtent() if info.filename == "content.xml" else ExcelExtent()
-                for piece in _read_pieces(stream, name):
-                    left -= len(piece)
+                for size in _read_member(stream, info.filename, name, limit):
+                    left -= size
                     if left < 0:
                         raise SigmaDataError(
                             f"{name}: unpacks to more than {limit} bytes. If that is right, raise `limit`."
                         )
-                    extent.read(piece)
-                    if extent.cells * BYTES > limit:
-                        raise SigmaDataError(
-                            f"{name}: its cells reach from the first to row {extent.rows} and column {extent.columns}, "
-                            f"more than {limit} bytes. Delete what is far outside of the table, or raise `limit`."
-                        )
     except (*DAMAGE, expat.ExpatError) as error:
         raise SigmaDataError(f"{name}: cannot be read ({error}). Save it again.") from None
+
+
+def _read_member(stream: IO[bytes], member: str, name: str, limit: int) -> Iterator[int]:
+    """Read a member of a workbook, and yield the sizes of its pieces.
+
+    Raises ExpatError for XML that is not well-formed, such as one that is cut off: calamine might never return from it.
+    """
+    extent = OpenDocumentExtent() if member == "content.xml" else ExcelExtent()
+    parser = expat.ParserCreate()
+    if isinstance(extent, OpenDocumentExtent):
+        parser.StartElementHandler = extent.begin
+    is_xml = member.endswith((".xml", ".rels"))
+    for piece in _read_pieces(stream, name):
+        if is_xml:
+            parser.Parse(piece)
+        if isinstance(extent, ExcelExtent):
+            extent.read(piece)
+        if extent.cells * BYTES > limit:
+            raise SigmaDataError(
+                f"{name}: its cells reach from the first to row {extent.rows} and column {extent.columns}, more than "
+                f"{limit} bytes. Delete what is far outside of the table, or raise `limit`."
+            )
+        yield len(piece)
+    if is_xml:
+        parser.Parse(b"", True)
 
 
 def _read_pieces(stream: IO[bytes], name: str) -> Iterator[bytes]:
@@ -117,17 +135,9 @@ class OpenDocumentExtent:
     _repeat: int = 1
     _column: int = 0
     _repeat_of_cell: int = 1
-    _parser: expat.XMLParserType = field(factory=expat.ParserCreate, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        """Connect the parser."""
-        self._parser.StartElementHandler = self._begin
-
-    def read(self, text: bytes) -> None:
-        """Follow a piece of XML."""
-        self._parser.Parse(text)
-
-    def _begin(self, tag: str, attributes: dict[str, str]) -> None:
+    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+        """Follow the beginning of an element."""
         tag = tag.rpartition(":")[2]
         repeats = {name.rpartition(":")[2]: value for name, value in attributes.items()}
         if tag == "table":

@@ -10,7 +10,6 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
@@ -68,7 +67,7 @@ class Sheet:
 
     where: str  # file and sheet
     names: dict[int, str]  # by column
-    rows: Sequence[int]  # of the sheet, counted from 0, that hold values
+    rows: list[int]  # of the sheet, counted from 0, that hold values
     cells: Any  # of calamine
 
     def read(self) -> Iterator[tuple[int, list[Any]]]:
@@ -185,7 +184,7 @@ def _find_table(cells: Any, where: str) -> Sheet:
     if not numbers:
         raise SigmaDataError(f"{where}: there is no row of values below that of the names. Check the sheet.")
     names = {i: _title(value) for i, value in enumerate(titles[1])}
-    table = Sheet(where, {i: title for i, title in names.items() if title}, np.array(numbers), cells)
+    table = Sheet(where, {i: title for i, title in names.items() if title}, numbers, cells)
     table.check_unnamed(titles[0], [i for i, title in names.items() if not title])
     return table
 
