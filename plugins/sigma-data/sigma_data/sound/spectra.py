@@ -42,4 +42,4 @@ def mel_filters(rate: int, window: int, count: int) -> np.ndarray:
 
 def log_power(power: np.ndarray) -> np.ndarray:
     """Return the natural logarithm of a power, of at least 1e-10."""
-    return np.log(np.maximum(power, FLOOR))
+    return np.asarray(np.log(np.maximum(power, FLOOR)))
