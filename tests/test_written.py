@@ -38,6 +38,7 @@ X, Y = DRAWN.normal(size=(60, 4)).astype("float32"), DRAWN.integers(0, 3, 60)
 SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("extractor", "encoded"): {"columns": [{"name": "size", "encoder": "number", "state": {"fill": 0.0}}]},
     ("source", "file"): {"path": "x.csv"}, ("source", "url"): {"url": "https://example.org/x", "sha256": "0" * 64},
+    ("source", "fsspec"): {"address": "memory://x.csv"},
     ("source", "compressed"): {"source": {"type": "file", "path": "x.gz"}},
     ("source", "multi"): {"sources": [{"type": "file", "path": "x.csv"}]}, ("reader", "bytes"): {"size": 4},
     ("reader", "samples"): {"shape": [2, 2]}, ("extractor", "columns"): {"sections": {"inputs": {"columns": [0, "a"]}}},
@@ -45,8 +46,13 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("dataset", "latent"): {"of": "digits"},
     ("dataset", "csv"): {"path": "x.csv", "target": "y"}, ("schedule", "product"): {"of": ["constant"]},
     ("dataset", "image_folder"): {"folder": "x", "size": [4, 4], "memory": "1 GB", "table": "x.csv", "cache": "y"},
+    ("dataset", "sound_folder"): {"folder": "x", "seconds": 1.0},
     ("dataset", "npy"): {"inputs": "x.npy", "targets": "y.npy"}, ("hook", "switch"): {"name": "brake"},
     ("dataset", "records"): {"source": {"type": "file", "path": "x.csv"}, "reader": "csv"},
+    ("dataset", "joined"): {"parts": {"inputs": {
+        "source": {"type": "file", "path": "x.csv"}, "reader": "csv",
+        "preprocessors": {"scale": {"type": "normalise", "source": [0, 255]}},
+    }}},
     ("hook", "function"): {"function": {"python": "sigma_kernel.functions:sin"}},
     ("extractor", "table"): {"columns": ["a", "b"]},
     ("hook", "time_limit"): {"limit": "10 seconds"}, ("schedule", "one_cycle"): {"total": "20 iterations"},

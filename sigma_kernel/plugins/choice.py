@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from attrs import define, field
+from attrs import define, field, fields, has
 
 from sigma_kernel.settings.records import construct
 
@@ -39,4 +39,20 @@ def make_choices(value: Any) -> Any:
         return value.make()
     if isinstance(value, Mapping):
         return {key: make_choices(inner) for key, inner in value.items()}
-    return type(value)(map(make_choices, value)) if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return type(value)(map(make_choices, value))
+    if has(type(value)) and any(map(_holds_choice, (parts := _parts(value)).values())):
+        return construct(type(value), make_choices(parts))
+    return value
+
+
+def _holds_choice(value: Any) -> bool:
+    if isinstance(value, Choice):
+        return True
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return any(map(_holds_choice, inner or (_parts(value).values() if has(type(value)) else ())))
+
+
+def _parts(record: Any) -> dict[str, Any]:
+    """Return the settings of a record, such as one of several parts of a component, by name."""
+    return {part.alias: getattr(record, part.name) for part in fields(type(record)) if part.init}

@@ -1,4 +1,4 @@
-"""Read mutated tables of all formats: python -m tests.reliability.mutated_tables COUNT [SEED] [FORMAT ...].
+"""Read mutated files of all formats: python -m tests.reliability.mutated_tables COUNT [SEED] [FORMAT ...].
 
 Each ends in rows or in one SigmaDataError that names the file, in time, and all of a format within a limit of memory; a
 crash of a parser ends this process.  Prints what they came to, in JSON.
@@ -30,6 +30,8 @@ import pyarrow.parquet as pq
 
 from sigma_data.tables import open_table
 from sigma_kernel import SigmaDataError
+from tests.reliability import other_formats
+from tests.reliability.other_formats import PACKERS, READERS, sink
 
 SECONDS = 2.0  # of processor time for a file
 MEMORY = 64 << 20  # bytes above the limit that the files of a format may take
@@ -43,13 +45,6 @@ TABLE = pa.table({
     "list": [[i, i + 1] for i in range(ROWS)],
 })  # fmt: skip
 FLAT = TABLE.drop_columns(["list"])
-
-
-def sink(write: Callable[[io.BytesIO], object]) -> bytes:
-    """Return what a function writes."""
-    out = io.BytesIO()
-    write(out)
-    return out.getvalue()
 
 
 def write_ipc(out: io.BytesIO, new: Callable[..., pa.RecordBatchWriter], compression: str | None = None) -> None:
@@ -86,6 +81,7 @@ def write_zip(out: io.BytesIO) -> None:
 CSV = sink(lambda out: pyarrow.csv.write_csv(FLAT, out))
 WRITERS: dict[str, Callable[[], bytes]] = {
     "csv": lambda: CSV,
+    "tsv": lambda: CSV.replace(b",", b"\t"),
     "jsonl": lambda: "".join(json.dumps(row) + "\n" for row in TABLE.to_pylist()).encode(),
     "json": lambda: json.dumps(TABLE.to_pylist()).encode(),
     "parquet": lambda: sink(lambda out: pq.write_table(TABLE, out)),
@@ -103,6 +99,7 @@ WRITERS: dict[str, Callable[[], bytes]] = {
     "csv.zip": lambda: sink(write_zip),
     "tar": lambda: write_tar("w"),
     "tar.gz": lambda: write_tar("w:gz"),
+    **other_formats.WRITERS,
 }
 
 
@@ -144,16 +141,27 @@ def mutate(content: bytes, draw: random.Random) -> bytes:
     return bytes(out)
 
 
+def count_rows(path: Path) -> int:
+    """Return the number of rows in a file, read as users read it."""
+    if path.suffix in READERS:
+        return READERS[path.suffix](path, LIMIT)
+    opened = open_table(path, limit=LIMIT)
+    rows = sum(batch.num_rows for batch in opened)
+    opened.place(max(0, rows - 1))
+    return rows
+
+
 def read(path: Path) -> str:
     """Return what reading a file came to, without its places."""
     began = time.process_time()
     try:
-        opened = open_table(path, limit=LIMIT)
-        rows = sum(batch.num_rows for batch in opened)
-        opened.place(max(0, rows - 1))
+        count_rows(path)
         result = "rows"
     except SigmaDataError as error:
-        result = "refused" if str(path) in str(error) and "\n" not in str(error) else f"no place: {error}"
+        lines = str(error).splitlines()
+        result = "refused" if str(path) in lines[0] and len(lines) in (1, 3) else f"no place: {error}"
+    except Exception as error:
+        result = f"raised: {error!r}"
     seconds = time.process_time() - began
     return result if seconds < SECONDS else f"{result}, after {seconds:.1f} s"
 
@@ -161,13 +169,13 @@ def read(path: Path) -> str:
 def read_mutated(name: str, seed: int, count: int, folder: Path) -> dict[str, object]:
     """Return how often which result came, and those that should not."""
     content, results, odd = WRITERS[name](), Counter[str](), {}
-    path = folder / f"t.{name}"
-    path.write_bytes(content)
-    sum(batch.num_rows for batch in open_table(path, limit=LIMIT))
+    path, pack = folder / f"t.{name}", PACKERS.get(name, bytes)
+    path.write_bytes(pack(content))
+    count_rows(path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for i in range(seed, seed + count):
         print(f"{name}: file {i}", file=sys.stderr, flush=True)  # which one ended the process
-        path.write_bytes(mutate(content, random.Random(i)))
+        path.write_bytes(pack(mutate(content, random.Random(i))))
         result = read(path)
         results[result.partition(":")[0]] += 1
         if result not in ("rows", "refused"):

@@ -7,6 +7,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "arrays": "Arrays",
+        "datasets.joined": "JoinedSource",
         "datasets.splits": "Divided Splits",
         "extractors.columns": "Column",
         "extractors.offsets": "Field",

@@ -10,6 +10,10 @@ OFFERED = {
     "source": {
         "file": ("sources.file:File", "A local file."),
         "url": ("sources.url:Url", "A file downloaded from a URL or its mirrors, cached, its SHA-256 checked."),
+        "fsspec": (
+            "sources.fsspec_file:FsspecFile",
+            "A file at a place that fsspec knows: s3://, gs://, memory:// and others.",
+        ),
         "compressed": (
             "sources.compressed:Compressed",
             "A compressed source, unpacked on reading: gzip, bz2, xz or zip.",
@@ -20,6 +24,8 @@ OFFERED = {
         "idx": ("readers.idx:IdxReader", "IDX files, the format of MNIST."),
         "csv": ("readers.csv:CsvReader", "CSV files: tables of comma-separated values."),
         "npy": ("readers.npy:NpyReader", "NumPy .npy files."),
+        "npz": ("readers.npz:NpzReader", "NumPy .npz archives of arrays."),
+        "hdf5": ("readers.hdf5:Hdf5Reader", "Datasets in HDF5 files (needs h5py)."),
         "bytes": ("readers.bytes:BytesReader", "Binary files of fixed-size records."),
         "image": ("readers.image:ImageReader", "PNG and JPEG images, channels first (needs Pillow)."),
         "samples": ("readers.samples:SamplesReader", "Samples for prediction: a CSV table, an .npy file or an image."),
@@ -112,6 +118,10 @@ OFFERED = {
             "datasets.image_folder:ImageFolder",
             "Your own pictures, in folders by class or listed in a table (needs Pillow).",
         ),
+        "sound_folder": (
+            "datasets.sound_folder:SoundFolder",
+            "Your own sounds, in folders by class, as waves or spectrograms (needs soundfile).",
+        ),
         "frame": ("datasets.frame:Frame", "Your own data frame, with a target column (from Python)."),
         "arrays": ("arrays:Arrays", "Arrays, lists and data frames by section (from Python)."),
         "stream": ("stream:Stream", "Samples or batches of any iterable (from Python)."),
@@ -119,6 +129,10 @@ OFFERED = {
         "latent": ("datasets.latent:Latent", "Another data set with random vectors beside its rows, for generators."),
         "saved": ("datasets.saved:Saved", "Rows given from Python, saved in the folder of their run."),
         "records": ("datasets.records:Records", "Any combination of source, reader and extractor."),
+        "joined": (
+            "datasets.joined:Joined",
+            "Several sources joined by row, such as one file for images, one for labels.",
+        ),
     },
 }
 

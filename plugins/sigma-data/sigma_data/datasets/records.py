@@ -27,12 +27,17 @@ class Records(Divided):
 
     def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
-        with introduce_errors("reader", self.reader):
-            arrays = _arrays("read()", self.reader.read(self.source))
-        if self.extractor is not None:
-            with introduce_errors("extractor", self.extractor):
-                arrays = _arrays("extract()", self.extractor.extract(read_only(arrays)))
-        return Arrays(**arrays), ()
+        return Arrays(**read_sections(self.source, self.reader, self.extractor)), ()
+
+
+def read_sections(source: Source, reader: Reader, extractor: Extractor | None = None) -> dict[str, np.ndarray]:
+    """Return the sections that an extractor makes of what a reader reads; without one, the arrays of the reader."""
+    with introduce_errors("reader", reader):
+        arrays = _arrays("read()", reader.read(source))
+    if extractor is not None:
+        with introduce_errors("extractor", extractor):
+            arrays = _arrays("extract()", extractor.extract(read_only(arrays)))
+    return arrays
 
 
 def _arrays(what: str, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -22,7 +23,7 @@ from sigma_data.profiling.kinds import infer_kind
 from sigma_data.readers.csv import place as find_column
 from sigma_data.splitting import split
 from sigma_data.tables import InMemory, as_place, name_place, open_table
-from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, SigmaDataError
+from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.settings import in_
 
 WORDS = np.dtypes.StringDType()
@@ -80,8 +81,9 @@ class Tabular(Divided):
     column another encoder, or excludes it. ``sigma data show`` prints the kinds, with their reasons.
 
     Args:
-        path: Path of the file or the folder; in a configuration, a relative one starts in its directory. From Python,
-            also a frame, or anything that Arrow reads.
+        path: Path of the file or the folder; in a configuration, a relative one starts in its directory. Or a source,
+            such as ``{ type = "fsspec", address = "s3://bucket/houses.parquet" }``; from Python, also a frame, or
+            anything that Arrow reads.
         target: Column to predict; or several, which hold numbers; or, by the name of a section, such as
             ``{ price = "price", state = "state" }``, columns of several kinds, one cost each.
         columns: Encoder by column, or ``"exclude"``; other columns get one that suits their kind.
@@ -94,7 +96,7 @@ class Tabular(Divided):
         format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
     """
 
-    path: Path | InMemory = field(converter=as_place, repr=lambda place: repr(name_place(place)))
+    path: Path | Source | InMemory = field(converter=as_place, repr=lambda place: repr(name_place(place)))
     target: Target | Mapping[str, Target]
     columns: Mapping[str, Encoder | Literal["exclude"]] = field(factory=dict, kw_only=True)
     exclude: str | int | tuple[str | int, ...] = field(default=(), kw_only=True)

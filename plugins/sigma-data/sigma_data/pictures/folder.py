@@ -36,13 +36,13 @@ class Listing:
     others: tuple[str, ...]
 
 
-def list_pictures(root: Path) -> Listing:
-    """Return the files in a folder and the folders below, or in an archive, that are pictures by their ends.
+def list_pictures(root: Path, ends: tuple[str, ...] = ENDS) -> Listing:
+    """Return the files in a folder and the folders below that are pictures, or others, by the ends of their names.
 
-    Hidden files are left out. Raises SigmaDataError for a missing folder, for links that leave the folder, and for
+    Pictures may be in an archive as well. Hidden files are left out. Raises SigmaDataError for a missing folder, for links that leave the folder, and for
     links to folders, which might never end.
     """
-    if is_archive(root):
+    if ends is ENDS and is_archive(root):
         return _list_members(root)
     if not root.is_dir():
         what = "is not a folder" if root.exists() else "there is no such folder"
@@ -54,7 +54,7 @@ def list_pictures(root: Path) -> Listing:
         raise SigmaDataError(
             f"{error.filename or root}: cannot be read: {error.strerror}. Check its rights."
         ) from error
-    regular = {path for path, about in files if stat.S_ISREG(about.st_mode) and path.lower().endswith(ENDS)}
+    regular = {path for path, about in files if stat.S_ISREG(about.st_mode) and path.lower().endswith(ends)}
     pictures = (Picture(path, about.st_size, about.st_mtime_ns) for path, about in files if path in regular)
     return Listing(tuple(pictures), tuple(path for path, _ in files if path not in regular))
 

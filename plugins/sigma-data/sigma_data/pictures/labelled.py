@@ -54,24 +54,25 @@ def split_folders(root: Path) -> list[str]:
     return sorted(parts, key=[*SPLITS.values()].index) if "training" in parts and "" not in parts else []
 
 
-def read_folders(root: Path) -> LabelledPictures:
-    """Return the pictures in the folders of their classes, which may be in those of splits.
+def read_folders(root: Path, ends: tuple[str, ...] = ENDS, what: str = "picture") -> LabelledPictures:
+    """Return the pictures, or other files with such ends, in the folders of their classes, perhaps in those of splits.
 
     Raises SigmaDataError for pictures outside of them, and for a class without pictures.
     """
-    listing, parts = list_pictures(root), split_folders(root)
+    listing, parts = list_pictures(root, ends), split_folders(root)
     depth = 1 if parts else 0
     names = [picture.path.split("/") for picture in listing.pictures]
     if not names:
-        raise SigmaDataError(f"{root}: there is no picture in it. Their names end in {', '.join(ENDS)}.")
+        raise SigmaDataError(f"{root}: there is no {what} in it. Their names end in {', '.join(ends)}.")
     if loose := ["/".join(path) for path in names if len(path) < depth + 2]:
         raise SigmaDataError(
-            f"{root}: {list_first(loose)} is not in the folder of a class. Move it to one, or name a `table` of labels."
+            f"{root}: {list_first(loose)} is not in the folder of a class. Move it to one"
+            f"{', or name a `table` of labels' if what == 'picture' else ''}."
         )
     classes = {path[depth] for path in names}
     places = [root / part for part in subfolders(root)] if parts else [root]
     if empty := sorted({name for place in places for name in subfolders(place)} - classes):
-        raise SigmaDataError(f"{root}: there is no picture of the class {list_first(empty)}. Add some, or delete it.")
+        raise SigmaDataError(f"{root}: there is no {what} of the class {list_first(empty)}. Add some, or delete it.")
     codes = Codes(np.array([path[depth] for path in names], np.dtypes.StringDType()), f"{root}: folders")
     homes = np.array([SPLITS.get(path[0].lower(), "") for path in names])
     rows = {part: np.flatnonzero(homes == part) for part in parts}

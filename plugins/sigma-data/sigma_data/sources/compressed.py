@@ -27,6 +27,7 @@ MEMORY = 1 << 28  # bytes that decompressing an xz file may take; the strongest 
 DAMAGE = (
     OSError,
     EOFError,
+    LookupError,  # of zipfile, for a member without a name
     zlib.error,
     lzma.LZMAError,
     zipfile.BadZipFile,
@@ -166,7 +167,7 @@ class Bounded(io.RawIOBase):
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Fill a buffer; return the number of bytes."""
         try:
-            chunk = self.stream.read(len(buffer))
+            chunk = self.stream.read(min(len(buffer), self.limit - self.done + 1))
         except DAMAGE as error:
             reason = str(error) or "it ends too soon"
             raise SigmaDataError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
@@ -20,14 +21,21 @@ from sigma_kernel import SigmaDataError, Source
 
 LONGEST = 1 << 24  # bytes of an object
 LONG = re.compile(rb"(?<![\d.])\d{16,}+(?![.eE])")
+FIELD = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*+:')
+FIELDS = 10_000  # of a table; parsers take time by the square of their number
+CELLS = 1 << 24  # of a table, missing ones included, whatever its size in bytes
+SAMPLED = 1000  # lines
 TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"')
 
 
 def open_json(source: Source) -> RecordBatches:
     """Return the objects of a file as rows; fields of objects within them are columns ``a.b``."""
-    tables, places = [], list[Sequence[int] | None]()
+    tables, places, fields, rows, size = [], list[Sequence[int] | None](), set[str](), 0, 0
     for line, text in _pieces(source):
         tables.append(_parse(text, line, source.name))
+        fields |= {*tables[-1].column_names}
+        rows, size = rows + tables[-1].num_rows, size + len(text)
+        check_cells(len(fields), rows, size, source.name)
         ends = text.rstrip().count(b"\n") + 1
         places.append(range(line, line + ends) if ends == tables[-1].num_rows else None)
     if not sum(table.num_rows for table in tables):
@@ -84,6 +92,7 @@ def _as_lines(text: bytes, name: str) -> bytes:
 
 def _parse(text: bytes, line: int, name: str) -> Any:
     _check_depth(text, line, name)
+    _check_fields(text, name)
     try:
         table = arrow_json.read_json(pa.BufferReader(text), arrow_json.ReadOptions(block_size=len(text) + 1))
         if any(is_float(column) and may_merge(column) for column in table.columns) and LONG.search(TEXT.sub(b"", text)):
@@ -101,6 +110,25 @@ def _check_depth(text: bytes, line: int, name: str) -> None:
         if (depths := _depths(plain)).max(initial=0) > DEEPEST:
             at = line + plain.count(b"\n", 0, int(depths.argmax()))
             raise SigmaDataError(f"{name}:{at}: holds fields within fields, more than {DEEPEST} deep. Store fewer.")
+
+
+def _check_fields(text: bytes, name: str) -> None:
+    """Raise SigmaDataError if the objects have so many different fields that most cells of the table are missing."""
+    lines = text.splitlines()
+    if max(map(len, lines), default=0) > 5 * FIELDS or _has_rare_fields(lines[:: len(lines) // SAMPLED + 1]):
+        check_cells(len({*FIELD.findall(text)}), len(lines), len(text), name)
+
+
+def _has_rare_fields(lines: Sequence[bytes]) -> bool:
+    return 1 in Counter(field for line in lines for field in {*FIELD.findall(line)}).values()
+
+
+def check_cells(fields: int, rows: int, size: int, name: str) -> None:
+    """Raise SigmaDataError for a table with too many fields, or with many more cells than its bytes can fill."""
+    if fields > FIELDS or fields * rows > max(CELLS, 4 * size):
+        raise SigmaDataError(
+            f"{name}: {rows} objects have {fields} different fields. Give them the same fields, or store lists."
+        )
 
 
 def _depths(text: bytes) -> np.ndarray:

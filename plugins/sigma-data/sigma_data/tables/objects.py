@@ -13,6 +13,8 @@ from sigma_kernel import SigmaDataError
 
 def open_object(value: Any, name: str = "table") -> RecordBatches:
     """Return the rows of an object; values are not copied where their types are plain."""
+    if isinstance(value, RecordBatches):
+        return value
     with reading(name):
         table = as_table(value, name)
     schema = plain_schema(table.schema, name)

@@ -12,7 +12,10 @@ from typing import Any
 
 from sigma_data.sources.compressed import Compressed, compression
 from sigma_data.sources.file import File
+from sigma_data.sources.fsspec_file import FsspecFile
+from sigma_data.sources.unpacked import read_all
 from sigma_data.tables.batches import RecordBatches
+from sigma_data.tables.spreadsheet import is_spreadsheet, open_spreadsheet
 from sigma_kernel import SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.errors import suggest_name
 
@@ -23,6 +26,7 @@ FORMATS = {
 MAGIC = {b"PAR1": "parquet", b"ARROW1": "arrow", b"ORC": "orc", b"\xff\xff\xff\xff": "stream"}
 OLD_FEATHER = b"FEA1"  # whose parser in Arrow follows any offset
 SQLITE = b"SQLite format 3\0"
+DATABASES = ("sqlite", "postgresql", "postgres", "snowflake", "grpc")  # schemes of addresses
 JSON = (".json", ".jsonl", ".ndjson")
 NESTED = 3  # compressions within each other
 
@@ -36,6 +40,7 @@ def open_table(
     query: str | None = None,
     database: str | None = None,
     exact: Sequence[str] = (),
+    sheet: str | None = None,
     **text: Any,
 ) -> RecordBatches:
     """Return the rows of a table.
@@ -44,13 +49,14 @@ def open_table(
     fit.
 
     Args:
-        place: Path of a file, a folder or an archive, a pattern of paths, a source, an Arrow object, or a frame.
+        place: Path or pattern of paths, address, source, Arrow object, or frame.
         format: One of csv, parquet, arrow (Feather), stream, json, orc; by default found from the first bytes.
         member: Member of an archive; needed if it has several.
         limit: Most bytes that a compressed file may unpack to.
         query: Query of a database.
         database: Path or address of a database, instead of ``place``.
         exact: Columns of a delimited text in which whole numbers with leading zeros stay texts.
+        sheet: Sheet of a spreadsheet; needed if it has several.
         **text: Dialect of a delimited text where it is not to be found from its first bytes: ``delimiter``,
             ``decimal``, ``thousands``, ``encoding``, ``header``.
     """
@@ -58,9 +64,14 @@ def open_table(
         raise SigmaConfigError(f"open_table: there is no setting {sorted(unknown)[0]!r}.")
     if format is not None and format not in FORMATS:
         raise SigmaConfigError(f"format: there is no {format!r}.{suggest_name(format, FORMATS)} {', '.join(FORMATS)}.")
-    if database is not None or (isinstance(place, str) and "://" in place):
+    scheme = place.partition("://")[0] if isinstance(place, str) and "://" in place else ""
+    if database is not None or (scheme and (query is not None or scheme in DATABASES)):
         return _sql(database or place, query)
-    read = partial(_open_source, format=format, member=member, limit=limit, query=query, exact=exact, text=text)
+    about = {"format": format, "member": member, "limit": limit, "query": query, "exact": exact, "sheet": sheet}
+    return _open_place(FsspecFile(place) if scheme else place, partial(_open_source, **about, text=text))
+
+
+def _open_place(place: Any, read: Callable[..., RecordBatches]) -> RecordBatches:
     if isinstance(place, Source):
         return read(place)
     if not isinstance(place, str | os.PathLike):
@@ -92,13 +103,12 @@ def _open_source(
     limit: int,
     query: str | None,
     exact: Sequence[str],
+    sheet: str | None,
     text: dict[str, Any],
 ) -> RecordBatches:
     for depth in range(NESTED + 1):
-        with source.open() as stream:
-            packed = compression(stream)
-            head = b"" if packed else stream.read(64)
-        if not packed:
+        source, packed, head = _look_into(source, limit)
+        if packed in (None, "workbook"):
             break
         archive = packed in ("zip", "tar")
         source = Compressed(source, member=member if archive else None, limit=limit)
@@ -107,6 +117,10 @@ def _open_source(
             raise SigmaDataError(f"{source.name}: is compressed more than {NESTED} times. Unpack it.")
     if member is not None:
         raise SigmaConfigError(f"member: {source.name} is no archive, and has no {member!r}. Leave `member` out.")
+    if packed == "workbook":
+        _refuse_settings(source, "a spreadsheet", {"query": query, "format": format, **text})
+        return open_spreadsheet(source, sheet, limit)
+    _refuse_settings(source, "no spreadsheet", {"sheet": sheet})
     if head.startswith(SQLITE) and format is None:
         return _sql(source.name, query) if isinstance(source, File) else _refuse_packed(source)
     if query is not None:
@@ -116,6 +130,27 @@ def _open_source(
         raise SigmaConfigError(f"{next(iter(text))}: {source.name} is no delimited text, but {kind}. Leave it out.")
     opened: RecordBatches = _load(FORMATS[kind])(source, **text, **({"exact": exact} if kind == "csv" else {}))
     return opened
+
+
+def _look_into(source: Source, limit: int) -> tuple[Source, str | None, bytes]:
+    """Return a source, its compression or ``workbook``, and its first bytes.
+
+    One that is a zip archive within another file is read into memory, as the list of its members is at the end.
+    """
+    with source.open() as stream:
+        packed, seekable = compression(stream), stream.seekable()
+        if packed == "zip" and seekable and is_spreadsheet(stream):
+            return source, "workbook", b""
+        head = b"" if packed else stream.read(64)
+    if packed == "zip" and not seekable:
+        return _look_into(read_all(source, limit), limit)
+    return source, packed, head
+
+
+def _refuse_settings(source: Source, what: str, settings: dict[str, Any]) -> None:
+    """Raise SigmaConfigError for the first setting that has a value and does not suit the format."""
+    if given := [name for name, value in settings.items() if value is not None]:
+        raise SigmaConfigError(f"{given[0]}: {source.name} is {what}. Leave `{given[0]}` out.")
 
 
 def _refuse_packed(source: Source) -> RecordBatches:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from sigma_kernel import SigmaConfigError
+from sigma_kernel import SigmaConfigError, Source
 
 
 class InMemory(Protocol):
@@ -17,8 +17,10 @@ class InMemory(Protocol):
         """Return the rows as a stream of Arrow."""
 
 
-def as_place(given: Any) -> Path | InMemory:
-    """Return a path for a text, and a table in memory as it is; raise SigmaConfigError for anything else."""
+def as_place(given: Any) -> Path | Source | InMemory:
+    """Return a path for a text, and a source or a table in memory as it is; raise SigmaConfigError for anything else."""
+    if isinstance(given, Source):
+        return given
     if isinstance(given, str | os.PathLike):
         return Path(given)
     is_table = isinstance(given, Mapping) or hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__")
@@ -28,6 +30,6 @@ def as_place(given: Any) -> Path | InMemory:
     return table
 
 
-def name_place(place: Path | InMemory) -> str:
+def name_place(place: Path | Source | InMemory) -> str:
     """Return the name of a place for people."""
-    return str(place) if isinstance(place, Path) else "table"
+    return str(place) if isinstance(place, Path) else str(getattr(place, "name", "table"))

@@ -1,0 +1,133 @@
+"""Several files joined by row as a data set: one for inputs, another for targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_data.arrays import Arrays
+from sigma_data.datasets.records import read_sections
+from sigma_data.datasets.splits import Divided
+from sigma_data.readers.samples import ARRAYS, IMAGES
+from sigma_data.sources import local
+from sigma_kernel import Extractor, Preprocessor, Reader, SigmaConfigError, SigmaDataError, Source
+from sigma_kernel.errors import introduce_errors, suggest_name
+from sigma_kernel.settings import brief, min_len
+
+INPUTS = "inputs"
+
+
+class _Unfitted(Iterable[np.ndarray]):
+    """Blocks for a preprocessor that has its numbers already; raises SigmaConfigError when they are read."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        """Raise the error."""
+        raise SigmaConfigError(
+            f"{self._where}: has to be fitted, and rows are not divided yet. Give it its numbers, such as source = "
+            "[0, 255] or classes = 10, or set it in [data.preprocessors], where it is fitted on the training rows."
+        )
+
+
+@frozen
+class JoinedSource:
+    """One of several sources that are joined: its rows are those of the others, in the same order.
+
+    Args:
+        source: Source of bytes.
+        reader: Reader that decodes them.
+        extractor: Extractor of sections; without one, each array of the reader is a section, and a single one has the
+            name of the part.
+        preprocessors: Preprocessors of its sections, in this order; they must not need to be fitted.
+    """
+
+    source: Source
+    reader: Reader
+    extractor: Extractor | None = None
+    preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
+
+    __repr__ = brief
+
+    def read(self, name: str, source: Source | None = None) -> dict[str, np.ndarray]:
+        """Return the sections of the part with this name; of another source, if one is given."""
+        arrays = read_sections(source or self.source, self.reader, self.extractor)
+        if self.extractor is None and len(arrays) == 1:
+            arrays = {name: next(iter(arrays.values()))}
+        for label, step in self.preprocessors.items():
+            arrays[step.section] = _apply(step, arrays, f"Joined.parts.{name}.preprocessors.{label}")
+        return arrays
+
+
+def _apply(step: Preprocessor, arrays: Mapping[str, np.ndarray], where: str) -> np.ndarray:
+    if step.section not in arrays:
+        near = suggest_name(step.section, arrays, "This part has")
+        raise SigmaConfigError(f"{where}.section: there is no section {step.section!r}.{near}")
+    with introduce_errors(where, step):
+        return step.apply(arrays[step.section], step.fit(_Unfitted(where)))
+
+
+@define(eq=False)
+class Joined(Divided):
+    """Several sources, each with its own reader, extractor and preprocessors, joined by row.
+
+    The images and labels of MNIST, in files as they are distributed::
+
+        Joined({
+            "inputs": JoinedSource(Compressed(File("images.gz")), IdxReader(), None, {"scale": Normalise((0, 255))}),
+            "targets": JoinedSource(Compressed(File("labels.gz")), IdxReader(), None, {"classes": OneHot(10)}),
+        })
+
+    Raises SigmaDataError if the sources differ in their number of rows, and SigmaConfigError if two have the same
+    section. ``sigma predict`` reads another file of inputs like the part that has them.
+
+    Args:
+        parts: Sources by name, each with its reader, and extractor and preprocessors if it needs them.
+    """
+
+    parts: Mapping[str, JoinedSource] = field(validator=min_len(1))
+
+    def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
+        """Return all rows."""
+        sections: dict[str, np.ndarray] = {}
+        names: dict[str, str] = {}
+        first, rows = "", 0
+        for name, part in self.parts.items():
+            arrays = part.read(name)
+            for section, values in arrays.items():
+                if section in sections:
+                    raise SigmaConfigError(
+                        f"Joined.parts: {names[section]!r} and {name!r} both have a section {section!r}. Rename one."
+                    )
+                names[section], sections[section] = name, values
+                first, rows = (first, rows) if first else (part.source.name, len(values))
+                if len(values) != rows:
+                    raise SigmaDataError(
+                        f"{part.source.name}: section {section!r} has {len(values)} rows; {first} has {rows}. "
+                        "Give files of the same samples."
+                    )
+        return Arrays(**sections), ()
+
+    def samples(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        white: float | None = None,
+        learned: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
+        """Return the samples of another file, read like the inputs; pictures and .npy files as those of any data."""
+        if path.is_dir() or path.name.lower().endswith((*ARRAYS, *IMAGES)):
+            return super().samples(path, shape, white, learned)
+        part = self.parts.get(INPUTS)
+        if part is None:
+            raise SigmaDataError(f"{path}: there is no part {INPUTS!r} to read it like. Predict from an .npy file.")
+        values = part.read(INPUTS, local(path)).get(INPUTS)
+        if values is None or values.shape[1:] != tuple(shape):
+            held = "nothing" if values is None else f"samples of shape {values.shape[1:]}"
+            raise SigmaDataError(f"{path}: holds {held}; the network takes {tuple(shape)}.")
+        return values

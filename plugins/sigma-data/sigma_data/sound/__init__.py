@@ -1,0 +1,1 @@
+"""Decode sound files to waves and spectrograms."""

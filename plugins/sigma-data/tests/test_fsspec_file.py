@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import gzip
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from sigma_data import BytesReader, Compressed, CsvReader, FsspecFile, Records, Tabular
+from sigma_data.tables import open_table
+from sigma_kernel import SigmaConfigError, SigmaDataError, SigmaPluginError, Source
+from sigma_testing import SourceSuite
+
+TABLE = pa.table({"a": [i / 3 for i in range(20)], "kind": ["xy"[i % 2] for i in range(20)]})
+
+
+@pytest.fixture(autouse=True)
+def _empty_memory():
+    fsspec.filesystem("memory").store.clear()
+
+
+def put(path: str, content: bytes) -> str:
+    with fsspec.open(f"memory://{path}", "wb") as file:
+        file.write(content)
+    return f"memory://{path}"
+
+
+class TestFsspecFile(SourceSuite):
+    def make(self) -> Source:
+        return FsspecFile(put("x.bin", b"some bytes"))
+
+    def make_missing(self) -> Source:
+        return FsspecFile("memory://none.bin")
+
+
+@pytest.mark.parametrize("digits", [None, sha256(b"some bytes").hexdigest().upper()])
+def test_a_file_in_memory_is_read(digits):
+    source = FsspecFile(put("folder/x.bin", b"some bytes"), sha256=digits)
+    for _ in range(2):
+        with source.open() as stream:
+            assert stream.read() == b"some bytes"
+            assert stream.seek(5) == 5
+            assert stream.read() == b"bytes"
+
+
+def test_a_local_file_is_read_by_its_address(tmp_path: Path):
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    source = Compressed(FsspecFile(f"file://{tmp_path}/x.csv.gz"))
+    assert {name: values.tolist() for name, values in CsvReader().read(source).items()} == {"a": [1.0], "b": [2.0]}
+
+
+def test_places_within_places_are_read(tmp_path: Path):
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("folder/x.bin", bytes(range(6)))
+    source = FsspecFile(f"zip://folder/x.bin::file://{tmp_path}/x.zip")
+    np.testing.assert_array_equal(BytesReader(3).read(source)["records"], [[0, 1, 2], [3, 4, 5]])
+
+
+def test_another_hash_is_refused_before_anything_is_used():
+    source = FsspecFile(put("x.bin", b"some bytes"), sha256="0" * 64)
+    with pytest.raises(SigmaDataError, match=r"^memory://x\.bin: has the SHA-256 [0-9a-f]{64}, not 0{64}\. The file"):
+        Records(source, BytesReader(1)).all_rows()
+    short = FsspecFile("memory://x.bin", sha256=sha256(b"some bytes").hexdigest(), limit=5)
+    with pytest.raises(SigmaDataError, match=r"has more than 5 bytes\. If that is right, raise `limit`"):
+        short.open().__enter__()
+
+
+@pytest.mark.parametrize(
+    ("address", "kind", "text"),
+    [
+        ("memory://none.csv", SigmaDataError, r"^memory://none\.csv: there is no such file\. Check the address"),
+        ("nowhere://x", SigmaDataError, r"^nowhere://x: cannot be read: Protocol not known: nowhere\. Check address"),
+        ("memory://", SigmaDataError, r"^memory://: cannot be read|^memory://: there is no"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_address(address, kind, text):
+    with pytest.raises(kind, match=text):
+        FsspecFile(address).open().__enter__()
+
+
+def test_a_place_whose_library_is_missing_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(SigmaPluginError, match=r"^s3://bucket/x: Install s3fs"):
+        FsspecFile("s3://bucket/x").open().__enter__()
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with pytest.raises(SigmaPluginError, match=r'pip install "sigma-data\[places\]"'):
+        FsspecFile("memory://x").open().__enter__()
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [({"address": "x.csv"}, "names no place"), ({"address": "s3://x", "sha256": "12"}, "is no SHA-256")],
+)
+def test_settings_are_checked(settings, text):
+    with pytest.raises(SigmaConfigError, match=text):
+        FsspecFile(**settings)
+
+
+def test_an_error_while_a_file_is_read_names_its_address():
+    with (
+        pytest.raises(SigmaDataError, match=r"^memory://x: cannot be read: connection lost\. Check"),
+        FsspecFile(put("x", b"abc")).open() as _,
+    ):
+        raise ConnectionError("connection lost")
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.csv", "t.csv.gz"])
+def test_tables_are_read_from_any_place(name):
+    out = pa.BufferOutputStream()
+    if "parquet" in name:
+        pyarrow.parquet.write_table(TABLE, out)
+    else:
+        pa.csv.write_csv(TABLE, out)
+    content = out.getvalue().to_pybytes()
+    address = put(name, gzip.compress(content) if name.endswith("gz") else content)
+    assert open_table(address).read().equals(TABLE)
+    data = Tabular(FsspecFile(address), "kind")
+    assert len(data["training"]) == 16
+    assert data.classes == ("x", "y")
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused():
+    table = open_table(put("x.csv", b"a\n1\n"))
+    put("x.csv", b"a\n1\n2\n")
+    with pytest.raises(SigmaDataError, match=r"^memory://x\.csv: has changed while it was read"):
+        table.read()
