@@ -71,7 +71,7 @@ def test_findings_are_printed_with_places_and_end_with_exit_code_1(
     assert document["ok"] is False
     assert [finding["rule"] for finding in document["findings"]] == ["shared-rows"]
     assert [*document["findings"][0]] == ["rule", "severity", "text", "examples"]
-    assert main(["data", "check", "houses.toml", "--set", "data.split_by='stratified'", "--json"]) == 1
+    assert main(["data", "check", "houses.toml", "--set", "data.split={ training = 1.0 }", "--json"]) == 0
 
 
 def test_check_prints_the_same_but_those_that_take_long(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,6 +86,13 @@ def test_check_prints_the_same_but_those_that_take_long(place: Path, capsys: pyt
     assert {finding["rule"] for finding in every} >= {"shared-rows", "drift"}
     assert main(["check", "houses.toml"]) == 0
     assert "error: 20 of 100 rows" in capsys.readouterr().err
+
+
+def test_check_prints_no_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", "iris", "--json"]) == 0
+    assert [finding["severity"] for finding in json.loads(capsys.readouterr().out)["findings"]] == ["note"]
+    assert main(["check", "iris"]) == 0
+    assert capsys.readouterr().err == "ok\n"
 
 
 @pytest.mark.filterwarnings("always::sigma_kernel.errors.SigmaWarning")

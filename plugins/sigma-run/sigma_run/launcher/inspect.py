@@ -22,7 +22,7 @@ from sigma_run.config.complaints import complaint
 from sigma_run.config.examination import examine
 from sigma_run.launcher.configured import open_document, recipe_or_file, understood
 from sigma_run.launcher.explanation import explain_trainer
-from sigma_run.launcher.findings import describe_findings, examine_trainer, list_trainers, show_findings
+from sigma_run.launcher.findings import SERIOUS, describe_findings, examine_trainer, list_trainers, show_findings
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.partial import OFFLINE, offline
 from sigma_training.trainer import expect_trainer
@@ -43,7 +43,7 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
         result = {"ok": True, "data": complete, "findings": describe_findings(findings)}
         document(result | ({"sizes": sizes} if sizes else {}))
     else:
-        show_findings(findings)
+        show_findings(finding for finding in findings if finding.severity in SERIOUS)
         said = "ok" if precision == "float32" else f"ok, in {precision}"
         say(said if complete else f"{said}, except for the data, which must be downloaded first")
         for layer, size in sizes.items():
