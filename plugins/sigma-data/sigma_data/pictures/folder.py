@@ -39,8 +39,8 @@ class Listing:
 def list_pictures(root: Path, ends: tuple[str, ...] = ENDS) -> Listing:
     """Return the files in a folder and the folders below that are pictures, or others, by the ends of their names.
 
-    Pictures may be in an archive as well. Hidden files are left out. Raises SigmaDataError for a missing folder, for links that leave the folder, and for
-    links to folders, which might never end.
+    Pictures may be in an archive as well. Hidden files are left out. Raises SigmaDataError for a missing folder, for
+    links that leave the folder, and for links to folders, which might never end.
     """
     if ends is ENDS and is_archive(root):
         return _list_members(root)

@@ -18,7 +18,7 @@ class InMemory(Protocol):
 
 
 def as_place(given: Any) -> Path | Source | InMemory:
-    """Return a path for a text, and a source or a table in memory as it is; raise SigmaConfigError for anything else."""
+    """Return a path for a text; a source or a table in memory as it is; raise SigmaConfigError for anything else."""
     if isinstance(given, Source):
         return given
     if isinstance(given, str | os.PathLike):
