@@ -5,5 +5,7 @@ from sigma_text.bits_per_character import BitsPerCharacterMetric as BitsPerChara
 from sigma_text.continued import Continued as Continued
 from sigma_text.datasets.shakespeare import Shakespeare as Shakespeare
 from sigma_text.datasets.text import Text as Text
+from sigma_text.encoders.bag_of_words import BagOfWordsEncoder as BagOfWordsEncoder
+from sigma_text.encoders.tokens import TokensEncoder as TokensEncoder
 from sigma_text.text_sample import TextSample as TextSample
 from sigma_text.writing import CharacterGenerator as CharacterGenerator

@@ -6,12 +6,25 @@ from sigma_kernel import Component, hookimpl
 
 SIGMA_API = "1.0"
 BITS = "bpc bits_per_char bits_per_byte bpb"
+ENCODERS = (
+    Component(
+        "encoder", "tokens", "sigma_text.encoders.tokens:TokensEncoder",
+        "A text as indices of its words, characters or byte pairs, for the layer embedding.",
+        also_known_as="tokenizer text_vectorization bpe byte_pair max_tokens=most output_sequence_length=length",
+    ),
+    Component(
+        "encoder", "bag_of_words", "sigma_text.encoders.bag_of_words:BagOfWordsEncoder",
+        "A text as the numbers of its words, or their tf-idf.",
+        also_known_as="count_vectorizer tfidf_vectorizer tf_idf max_features=most",
+    ),
+)  # fmt: skip
 
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of the generator of text, and of the data sets, hooks and metrics of text."""
     return [
+        *ENCODERS,
         Component(
             "generator", "characters", "sigma_text.writing:CharacterGenerator",
             "Continue a text character by character.", default_for="generator",
