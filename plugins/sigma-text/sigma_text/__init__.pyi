@@ -4,7 +4,9 @@ from sigma_text.bits_per_character import BitsPerCharacter as BitsPerCharacter
 from sigma_text.bits_per_character import BitsPerCharacterMetric as BitsPerCharacterMetric
 from sigma_text.continued import Continued as Continued
 from sigma_text.datasets.shakespeare import Shakespeare as Shakespeare
+from sigma_text.datasets.speeches import Speeches as Speeches
 from sigma_text.datasets.text import Text as Text
+from sigma_text.datasets.texts import Texts as Texts
 from sigma_text.encoders.bag_of_words import BagOfWordsEncoder as BagOfWordsEncoder
 from sigma_text.encoders.tokens import TokensEncoder as TokensEncoder
 from sigma_text.text_sample import TextSample as TextSample
