@@ -138,6 +138,16 @@ def test_byte_pairs_of_a_file_are_used_as_they_are(tmp_path):
     assert state == {"tokenizer": learned, "length": 9}
 
 
+def test_byte_pairs_of_a_file_keep_upper_case(tmp_path):
+    encoder = TokensEncoder(by="pairs", most=280, lower=False, length=5)
+    state = encoder.fit([pa.array(POEM)])
+    (tmp_path / "t.json").write_text(json.dumps(state["tokenizer"]))
+    given = TokensEncoder(by="pairs", file=tmp_path / "t.json", length=5)
+    texts = pa.array(["TYGER", "tyger"])
+    assert given.apply(texts, given.fit([texts])).tolist() == encoder.apply(texts, state).tolist()
+    assert len(np.unique(encoder.apply(texts, state), axis=0)) == 2
+
+
 def test_byte_pairs_are_the_same_in_every_process():
     code = (
         "import hashlib, json, pyarrow as pa; from sigma_text import TokensEncoder; "

@@ -8,6 +8,7 @@ import os
 import numpy as np
 import pytest
 
+from sigma_data import TargetMeanEncoder
 from sigma_kernel import SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
 from sigma_text import BagOfWordsEncoder, Speeches, Texts, TokensEncoder
@@ -62,6 +63,14 @@ def test_the_encoder_learns_from_the_training_split_alone(animals):
     again = Texts(animals, split={"training": 0.5, "validation": 0.5}, split_by="block")
     assert again["training"].learned == data["training"].learned
     assert (again["validation"].block(0)["inputs"][-1].tolist()) == [1, 0, 0, 0]
+
+
+def test_training_rows_are_encoded_as_such(animals):
+    encoder = TargetMeanEncoder(smoothing=1.0)  # which leaves a row's own target out
+    data = Texts(animals, split={"training": 0.8, "validation": 0.2}, encoder=encoder)
+    usual = {data.encode_texts([text])[0, 0] for text in (*BIRDS, *FISH)}
+    assert {*data["validation"].block(0)["inputs"][:, 0]} <= usual
+    assert not {*data["training"].block(0)["inputs"][:, 0]} <= usual
 
 
 def test_folders_may_be_splits(tmp_path):

@@ -100,7 +100,7 @@ class TokensEncoder(Encoder):
         else:
             pieces = Pieces.from_texts(texts, self.by)
             rows, indices = pieces.rows, place_pieces(pieces, state["tokens"])
-        return fill_rows(len(column), length, rows, np.maximum(indices + FIRST, 1))
+        return fill_rows(len(column), length, rows, indices + FIRST)  # an unknown one is -1
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the column with the number of each token of a text."""
