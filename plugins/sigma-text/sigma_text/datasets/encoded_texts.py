@@ -38,16 +38,16 @@ class LabelledTexts:
     notes: tuple[str, ...] = ()
 
 
-class EncodedRows(Subset):
+class EncodedTextRows(Subset):
     """Some rows of encoded texts and their classes, with the state of the encoder, which is saved with a run."""
 
     def __init__(self, dataset: Dataset, rows: np.ndarray, state: Mapping[str, Any], notes: Sequence[str]) -> None:
         super().__init__(dataset, rows)
         self._rows, self._state, self._notes = rows, state, notes
 
-    def with_dataset(self, dataset: Dataset) -> EncodedRows:
+    def with_dataset(self, dataset: Dataset) -> EncodedTextRows:
         """Return the same rows of another data set."""
-        return EncodedRows(dataset, self._rows, self._state, self._notes)
+        return EncodedTextRows(dataset, self._rows, self._state, self._notes)
 
     @property
     def learned(self) -> Mapping[str, Any]:
@@ -109,7 +109,7 @@ class EncodedTexts(Divided):
             values[first] = self.encoder.apply_training(training, state, np.arange(len(first)))
         sections: dict[str, Any] = {self.encoder.section: values, "targets": labels}
         rows = Arrays(**sections)
-        return {name: EncodedRows(rows, part, state, listed.notes) for name, part in parts.items()}, labels.names
+        return {name: EncodedTextRows(rows, part, state, listed.notes) for name, part in parts.items()}, labels.names
 
     # -- prediction ----------------------------------------------------------------------------------------------------
     def encode_texts(self, texts: Sequence[str], state: Mapping[str, Any] | None = None) -> np.ndarray:
@@ -118,7 +118,7 @@ class EncodedTexts(Divided):
             raise SigmaDataError(f"texts: must be a list of strings (got {texts!r:.60}).")
         if state is None:
             training = self["training"]
-            assert isinstance(training, EncodedRows)
+            assert isinstance(training, EncodedTextRows)
             state = training.learned["texts"]
         with suppress(TypeError, LookupError, ValueError, AttributeError):  # of values that are damaged
             return self.encoder.apply(pa.array(texts, pa.large_string()), state)
