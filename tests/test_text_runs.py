@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from sigma_kernel import Environment
+from sigma_data import Arrays, Tabular
+from sigma_kernel import Environment, SigmaDataError
 from sigma_run import load
 from sigma_run.launcher.group import main
 from sigma_text import BagOfWordsEncoder, Speeches, Texts, TokensEncoder
@@ -61,18 +65,52 @@ def test_a_run_predicts_other_files_and_sentences(animals, tmp_path, monkeypatch
     )  # fmt: skip
     trainer.fit(epochs=20)
     sentences = ["the birds", "deep fish"]
-    assert trainer.classify(data.encode_texts(sentences)).tolist() == ["bird", "fish"]
+    assert trainer.classify(sentences).tolist() == ["bird", "fish"]
+    assert np.array_equal(trainer.predict(sentences), trainer.predict(data.encode_texts(sentences)))
     write(tmp_path / "new", {"1.txt": sentences[0], "more/2.txt": sentences[1], "3.md": "x"})
     (animals / "bird" / "0.txt").unlink()  # the words are those of the run, not of the folder
     model = load(environment.run_folder)
-    state = model.checkpoint.values["learned"]["texts"]
-    indices = model.trainer.data.encode_texts(sentences, state)
-    assert model.classify(indices).tolist() == ["bird", "fish"]
+    assert model.classify(sentences).tolist() == model.classify((*sentences,)).tolist() == ["bird", "fish"]
+    assert np.array_equal(model.predict(["", "the birds"]), model.predict([None, "THE birds"]))
     assert main(["predict", str(environment.run_folder), "new", "new/1.txt", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["predictions"]
     assert [(row["input"], row["label"]) for row in rows] == [
         ("new/1.txt", "bird"), ("new/more/2.txt", "fish"), ("new/1.txt", "bird"),
     ]  # fmt: skip
+
+
+def test_a_column_of_texts_in_a_table_is_predicted_from_sentences(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = {"said": [*BIRDS, *FISH] * 6, "animal": (["bird"] * 3 + ["fish"] * 2) * 6}
+    trainer = (environment := Environment("said", seed=0, folder=tmp_path / "runs")).create_trainer(
+        data=Tabular(write_table(rows), target="animal", columns={"said": TokensEncoder(most=30, length=5)}),
+        network=NETWORK.format(30, 2), optimiser=ADAM, batch_size=4, backend="numpy",
+    )  # fmt: skip
+    trainer.fit(epochs=20)
+    assert trainer.classify(["the birds", "deep fish"]).tolist() == ["bird", "fish"]
+    run = str(environment.run_folder)
+    assert main(["predict", run, "--text", "the birds", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["predictions"]
+    assert (row["input"], row["label"]) == ("--text", "bird")
+    assert row["probabilities"] == trainer.predict(["the birds"])[0].tolist()
+    assert main(["predict", run, "--text", "the birds", "--length", "5"]) == 2
+    assert "--length is for a text to continue" in capsys.readouterr().err
+
+
+def write_table(rows):
+    path = Path("said.parquet")
+    pq.write_table(pa.table(rows), path)
+    return path
+
+
+def test_texts_for_a_network_of_numbers_are_refused():
+    trainer = Environment("two", seed=0).create_trainer(
+        data=Arrays(inputs=np.ones((4, 2)), targets=[0, 1, 0, 1]),
+        network="input(2) + output(2) + softmax_cross_entropy()", optimiser=ADAM, backend="numpy",
+    )  # fmt: skip
+    trainer.fit(iterations=1)
+    with pytest.raises(SigmaDataError, match="'inputs' holds <U6. Use numbers"):
+        trainer.predict(["a text"])
 
 
 def test_a_configuration_trains_on_texts(animals, tmp_path, monkeypatch, capsys):

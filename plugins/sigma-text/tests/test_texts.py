@@ -43,12 +43,16 @@ class TestSpeeches(DatasetSuite):
         return Speeches(encoder=BagOfWordsEncoder(most=50))["validation"]
 
 
+def read_state(data):
+    return data.learned["frames"]["inputs"]["columns"][0]["state"]
+
+
 # -- rows --------------------------------------------------------------------------------------------------------------
 def test_folders_are_classes_and_rows_are_in_the_order_of_paths(animals):
     data = Texts(animals, split={"training": 1.0}, encoder=TokensEncoder(length=4))["training"]
     assert data.class_names("targets") == ("bird", "fish")
     assert data.block(0)["targets"].tolist() == [0] * 12 + [1] * 8
-    words = ["", "", *data.learned["texts"]["tokens"]]
+    words = ["", "", *read_state(data)["tokens"]]
     order = sorted(map(str, range(12)))  # "10" before "2"
     rows = data.block(0)["inputs"]
     assert [" ".join(words[i] for i in row if i) for row in rows[:12]] == [(BIRDS * 4)[int(i)] for i in order]
@@ -58,7 +62,7 @@ def test_folders_are_classes_and_rows_are_in_the_order_of_paths(animals):
 def test_the_encoder_learns_from_the_training_split_alone(animals):
     data = Texts(animals, split={"training": 0.5, "validation": 0.5}, split_by="block")
     assert set(data) == {"training", "validation"}
-    assert "fish" not in data["training"].learned["texts"]["tokens"]
+    assert "fish" not in read_state(data["training"])["tokens"]
     write(animals, {"fish/7.txt": "quiz"})
     again = Texts(animals, split={"training": 0.5, "validation": 0.5}, split_by="block")
     assert again["training"].learned == data["training"].learned
@@ -80,7 +84,7 @@ def test_folders_may_be_splits(tmp_path):
     data = Texts(root)
     assert data.names == ("training", "validation", "test")
     assert [len(part) for part in data.values()] == [2, 1, 1]
-    assert data["training"].learned["texts"]["tokens"] == ["x", "y", "z"]
+    assert read_state(data["training"])["tokens"] == ["x", "y", "z"]
     assert data["validation"].block(0)["inputs"].tolist() == [[2, 1]]
     assert data["test"].block(0)["targets"].tolist() == [1]
     (root / "test/b/2.txt").rename(root / "test/b/2.md")
@@ -106,7 +110,7 @@ def test_line_ends_marks_of_encodings_and_compression_do_not_matter(tmp_path):
 def test_other_ends_and_encodings(tmp_path):
     root = write(tmp_path, {"x/1": "gr\u00fcn".encode("latin-1"), "y/2": "rot"})
     data = Texts(root, ends=[""], encoding="latin-1", split={"training": 1.0})["training"]
-    assert data.learned["texts"]["tokens"] == ["gr\u00fcn", "rot"]
+    assert read_state(data)["tokens"] == ["gr\u00fcn", "rot"]
 
 
 # -- what is wrong -----------------------------------------------------------------------------------------------------
@@ -162,8 +166,11 @@ def test_texts_of_another_length_and_folders_without_any_are_refused(animals, tm
 
 @pytest.mark.parametrize("state", [{}, {"tokens": ["a"]}, {"tokens": [3], "length": 2}, {"tokens": 5, "length": 2}, 7])
 def test_a_damaged_state_is_refused(animals, state):
-    with pytest.raises(SigmaDataError, match="what the encoder has learned is damaged in the checkpoint"):
-        Texts(animals).encode_texts(["a"], state)
+    column = {"name": "text", "encoder": {"type": "sigma-text:tokens"}, "state": state}
+    with pytest.raises(SigmaDataError, match="damaged in the checkpoint"):
+        Texts(animals).encode_texts(["a"], {"frames": {"inputs": {"columns": [column]}}})
+    with pytest.raises(SigmaDataError, match="damaged in the checkpoint"):
+        Texts(animals).encode_texts(["a"], {"frames": {"inputs": state}})
 
 
 @pytest.mark.parametrize("texts", ["a text", [3]])

@@ -14,6 +14,7 @@ from sigma_run.config.trained import Trained, load
 from sigma_run.launcher.configured import CHECKPOINT, WEIGHTS, standing
 from sigma_run.launcher.continuation import check_options, text_options, write_on
 from sigma_run.launcher.output import document, json_option, say, table
+from sigma_run.launcher.predicted_text import collect_predictions, predict_text, reads_texts
 from sigma_run.launcher.predictions import Predictions, writable, write
 
 
@@ -48,7 +49,8 @@ def predict(
     (.png, .jpg) of the network's input size. Several files may be given. For a network that was trained on a folder of
     pictures, INPUT is a picture of any size, or a folder of them.
 
-    With --text, a network that was trained on characters continues a text instead.
+    With --text, a network that was trained on characters continues a text instead; one that was trained on texts
+    predicts from it.
     """
     continues = check_options(
         inputs, how, {"--output": output is not None, "--white": white is not None, "--top": top > 1}
@@ -58,10 +60,10 @@ def predict(
     model = load(run, trainer, backend=backend, checkpoint=checkpoint, weights=weights, log=_warn)
     own = model.run.checkpoints(model.trainer.name)
     say(f"{model.trainer.name}: {standing(own, model.path, model.checkpoint.score)}")
-    if continues:
+    if continues and not reads_texts(model):
         write_on(run, model, how, as_json)
         return
-    predictions = _predict_files(model, inputs, white, top)
+    predictions = predict_text(model, how, top) if continues else _predict_files(model, inputs, white, top)
     if output is not None:
         write(output, predictions)
     if as_json:
@@ -81,10 +83,7 @@ def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None
     except SigmaDataError as error:
         raise _error_in_file(model, dict(zip(inputs, parts, strict=True)), error) from error
     places = [place for path, part in zip(inputs, parts, strict=True) for place in _places(model, path, len(part))]
-    outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
-    choosing = model.network.choosing()
-    classes = {name: model.names(name) for name in choosing}
-    return Predictions(outputs, choosing, classes, places, top, model.targets)
+    return collect_predictions(model, predicted, places, top)
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:

@@ -12,17 +12,21 @@ import numpy as np
 import pyarrow as pa
 from attrs import Factory, define, field, frozen
 
-from sigma_data.arrays import Arrays
+from sigma_data.arrays import Arrays, Titled
 from sigma_data.datasets.splits import Divided, Loaded
+from sigma_data.encoded import EncodedColumn, EncodedColumns, read_encoded
 from sigma_data.labels import Codes, Labels
 from sigma_data.readers.samples import ARRAYS, SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import split
 from sigma_data.subset import Subset
 from sigma_kernel import Dataset, Encoder, SigmaConfigError, SigmaDataError
-from sigma_kernel.errors import introduce_errors
+from sigma_kernel.errors import SigmaComponentError
 from sigma_text.decoding import TextDecoding, list_texts
 from sigma_text.encoders.tokens import TokensEncoder
+
+COLUMN = "text"  # as texts are a table of one column
+PLACE = "text {}".format
 
 
 @frozen(eq=False)
@@ -39,20 +43,15 @@ class LabelledTexts:
 
 
 class EncodedTextRows(Subset):
-    """Some rows of encoded texts and their classes, with the state of the encoder, which is saved with a run."""
+    """Some rows of encoded texts and their classes, with notes on what was left out."""
 
-    def __init__(self, dataset: Dataset, rows: np.ndarray, state: Mapping[str, Any], notes: Sequence[str]) -> None:
+    def __init__(self, dataset: Dataset, rows: np.ndarray, notes: Sequence[str]) -> None:
         super().__init__(dataset, rows)
-        self._rows, self._state, self._notes = rows, state, notes
+        self._rows, self._notes = rows, notes
 
     def with_dataset(self, dataset: Dataset) -> EncodedTextRows:
         """Return the same rows of another data set."""
-        return EncodedTextRows(dataset, self._rows, self._state, self._notes)
-
-    @property
-    def learned(self) -> Mapping[str, Any]:
-        """Return what the encoder has learned."""
-        return {**super().learned, "texts": dict(self._state)}
+        return EncodedTextRows(dataset, self._rows, self._notes)
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
         """Return which files are left out, and which classes a split lacks."""
@@ -101,29 +100,25 @@ class EncodedTexts(Divided):
         return self._encode_splits(listed, {name: part.block(0)["row"] for name, part in divided.items()})
 
     def _encode_splits(self, listed: LabelledTexts, parts: Mapping[str, np.ndarray]) -> Loaded:
-        labels, texts, first = _labels(listed), pa.array(listed.texts, pa.large_string()), parts["training"]
-        training = texts.take(pa.array(first))
-        with introduce_errors("encoder", self.encoder):
-            state = self.encoder.fit([training], [labels.array[first]])
-            values = self.encoder.apply(texts, state)
-            values[first] = self.encoder.apply_training(training, state, np.arange(len(first)))
-        sections: dict[str, Any] = {self.encoder.section: values, "targets": labels}
-        rows = Arrays(**sections)
-        return {name: EncodedTextRows(rows, part, state, listed.notes) for name, part in parts.items()}, labels.names
+        labels, texts, first = _labels(listed), _tabulate(listed.texts), parts["training"]
+        plain = EncodedColumns((EncodedColumn(COLUMN, self.encoder),), section=self.encoder.section)
+        columns = plain.fit(texts.take(first), labels.array[first], lambda row: PLACE(int(first[row])))
+        values = columns.apply(texts, PLACE, first)
+        sections: dict[str, Any] = {columns.section: Titled(values, columns.titles, columns, "texts")}
+        rows = Arrays(**sections, targets=labels)
+        return {name: EncodedTextRows(rows, part, listed.notes) for name, part in parts.items()}, labels.names
 
     # -- prediction ----------------------------------------------------------------------------------------------------
-    def encode_texts(self, texts: Sequence[str], state: Mapping[str, Any] | None = None) -> np.ndarray:
-        """Return the numbers of other texts, to predict from: by the state of a run, or of the training split."""
+    def encode_texts(self, texts: Sequence[str], learned: Mapping[str, Any] | None = None) -> np.ndarray:
+        """Return the numbers of other texts, to predict from, by what a run ``learned``, or by the training split."""
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise SigmaDataError(f"texts: must be a list of strings (got {texts!r:.60}).")
-        if state is None:
-            training = self["training"]
-            assert isinstance(training, EncodedTextRows)
-            state = training.learned["texts"]
-        with suppress(TypeError, LookupError, ValueError, AttributeError):  # of values that are damaged
-            return self.encoder.apply(pa.array(texts, pa.large_string()), state)
+        learned = getattr(self["training"], "learned", {}) if learned is None else learned
+        columns = read_encoded(learned, self.encoder.section, "texts")
+        with suppress(TypeError, LookupError, ValueError, AttributeError, SigmaComponentError):  # of damaged values
+            return columns.apply(_tabulate(texts), PLACE)
         raise SigmaDataError(
-            f"texts: what the encoder has learned is damaged in the checkpoint: {state!r:.60}. Use another one, or "
+            f"texts: what the encoder has learned is damaged in the checkpoint: {learned!r:.60}. Use another one, or "
             "train again."
         )
 
@@ -140,7 +135,7 @@ class EncodedTexts(Divided):
         files = self.files(path) if path.is_dir() else [path]
         if not files:
             raise SigmaDataError(f"{path}: there is no text in it. Their names end in {', '.join(self.ends)}.")
-        values = self.encode_texts([self.decoding.read(file) for file in files], (learned or {}).get("texts"))
+        values = self.encode_texts([self.decoding.read(file) for file in files], learned)
         if values.shape[1:] != tuple(shape):
             raise SigmaDataError(
                 f"{path}: texts have shape {values.shape[1:]}; the network takes {tuple(shape)}. Set the run's encoder."
@@ -150,6 +145,10 @@ class EncodedTexts(Divided):
     def files(self, path: Path) -> list[Path]:
         """Return the texts in a folder, in the order of their samples."""
         return [path / name for name in list_texts(path, self.ends)[0]]
+
+
+def _tabulate(texts: Sequence[str]) -> Any:
+    return pa.table({COLUMN: pa.array(texts, pa.large_string())})
 
 
 def _labels(listed: LabelledTexts) -> Labels:

@@ -187,20 +187,33 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     """Return the arrays of what to predict from, by section: one for the first of ``names``, or several by name.
 
     A frame is read by column name, if the network was trained on columns with names, which are among what was
-    ``learned`` from the data.
+    ``learned`` from the data; a list of texts is read as the only one of these columns.
     """
     sections = given if isinstance(given, Mapping) else {names[0]: given}
     plain = {
         name: {"type": "default:columns", "columns": [*columns]} for name, columns in learned.get("columns", {}).items()
     }
-    arrays: Host = {}
+    tables, arrays = {**plain, **learned.get("frames", {})}, Host()
     for name, values in sections.items():
-        if is_frame(values) and name in (tables := {**plain, **learned.get("frames", {})}):
+        own = tables.get(name, {}).get("columns", ())
+        values = {own[0]["name"]: [*values]} if _are_texts(values) and _is_encoded(own) else values
+        if name in tables and (is_frame(values) or isinstance(values, dict)):
             extractor = resolve("extractor", tables[name])
             with introduce_errors("predict", extractor):
                 values = extractor.extract(values)[name]
         arrays[name] = as_array("predict", name, values)
     return arrays
+
+
+def _are_texts(values: Any) -> bool:
+    """Return whether values are a list of texts, missing ones among them."""
+    here = isinstance(values, list | tuple) and any(isinstance(value, str) for value in values)
+    return here and all(isinstance(value, str | None) for value in values)
+
+
+def _is_encoded(columns: Sequence[Any]) -> bool:
+    """Return whether a table was read as a single column with an encoder."""
+    return len(columns) == 1 and isinstance(columns[0], Mapping) and "encoder" in columns[0]
 
 
 @contextmanager
