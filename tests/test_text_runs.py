@@ -163,3 +163,42 @@ def test_recurrent_layers_and_attention_take_the_indices_as_a_mask_of_padding(la
     changed = (np.array(trainer.parameters()[name]) != before).any(axis=1)
     assert not changed[0], "padding has a gradient"
     assert changed[1:].sum() > 100
+
+
+# -- drafts ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("form", ["table", "folder"])
+def test_a_draft_trains_on_real_texts_and_is_better_than_the_majority(form, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    listed = Speeches().read()
+    if form == "table":
+        pq.write_table(pa.table({"said": listed.texts[::3], "play": listed.classes[::3]}), "plays.parquet")
+        command = ["init", "plays.parquet", "--text", "said", "--target", "play", "--run"]
+    else:
+        pairs = enumerate(zip(listed.classes[::3], listed.texts[::3], strict=True))
+        write(tmp_path, {f"plays/{play}/{number}.txt": text for number, (play, text) in pairs})
+        command = ["init", "plays/", "--run"]
+    assert main(command) == 0
+    (run,) = (tmp_path / "runs").iterdir()
+    metrics = json.loads((run / "summary.json").read_text())["metrics"]
+    assert metrics["validation.accuracy"] > 0.5  # 44 % are of one play
+    assert main(["data", "show", command[1]]) == 0
+    capsys.readouterr()
+    assert main(["predict", str(run), "--text", "O Romeo, Romeo, wherefore art thou Romeo?", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["predictions"]
+    assert row["label"] == "Romeo and Juliet"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["plays/", "--text", "said"], "--text: is for tables; folders in plays are the classes"),
+        (["digits", "--text", "said"], "--text: 'digits' is a recipe"),
+        (["plays/", "--target", "play"], "--target: is for tables"),
+    ],
+)
+def test_a_column_of_texts_that_does_not_fit_is_refused(arguments, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"plays/a/1.txt": "x", "plays/b/2.txt": "y"})
+    assert main(["init", *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not [*tmp_path.glob("*.toml")]

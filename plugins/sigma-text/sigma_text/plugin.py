@@ -25,6 +25,10 @@ OF_COLUMNS = (
         "A text as the numbers of its words, or their tf-idf.",
         also_known_as="count_vectorizer tfidf_vectorizer tf_idf max_features=most",
     ),
+    Component(
+        "inspector", "texts", "sigma_text.profiling.inspector:TextInspector",
+        "A folder of text files for each class, or a column of texts.",
+    ),
 )  # fmt: skip
 
 

@@ -195,8 +195,7 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     }
     tables, arrays = {**plain, **learned.get("frames", {})}, Host()
     for name, values in sections.items():
-        own = tables.get(name, {}).get("columns", ())
-        values = {own[0]["name"]: [*values]} if _are_texts(values) and _is_encoded(own) else values
+        values = _as_column(values, tables.get(name, {}).get("columns", ()))
         if name in tables and (is_frame(values) or isinstance(values, dict)):
             extractor = resolve("extractor", tables[name])
             with introduce_errors("predict", extractor):
@@ -205,15 +204,12 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     return arrays
 
 
-def _are_texts(values: Any) -> bool:
-    """Return whether values are a list of texts, missing ones among them."""
-    here = isinstance(values, list | tuple) and any(isinstance(value, str) for value in values)
-    return here and all(isinstance(value, str | None) for value in values)
-
-
-def _is_encoded(columns: Sequence[Any]) -> bool:
-    """Return whether a table was read as a single column with an encoder."""
-    return len(columns) == 1 and isinstance(columns[0], Mapping) and "encoder" in columns[0]
+def _as_column(values: Any, columns: Sequence[Any]) -> Any:
+    """Return a list of texts, some of them missing, as the only column with an encoder; others unchanged."""
+    texts = isinstance(values, list | tuple) and any(isinstance(value, str) for value in values)
+    if not texts or not all(isinstance(value, str | None) for value in values) or len(columns) != 1:
+        return values
+    return {columns[0]["name"]: [*values]} if "encoder" in columns[0] else values
 
 
 @contextmanager
