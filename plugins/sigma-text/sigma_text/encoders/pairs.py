@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_data.sources import local
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaDataError, SigmaError
 from sigma_training.optional import optional
 
 LARGEST = 1 << 26  # bytes of a tokenizer.json
@@ -54,14 +55,12 @@ class Pairs:
 
     @classmethod
     def _parse(cls, text: str, problem: str, remedy: str) -> Pairs:
-        library = _import_library()
         try:
-            tokenizer = library.Tokenizer.from_str(text)
+            return cls(_parse_tokenizer(text))
+        except SigmaError:
+            raise
         except Exception as error:  # the library has no narrower one
             raise SigmaDataError(f"{problem}: {error}. {remedy}") from None
-        tokenizer.no_padding()
-        tokenizer.no_truncation()
-        return cls(tokenizer)
 
     def to_plain(self) -> Any:
         """Return the tokenizer as plain JSON values."""
@@ -81,14 +80,22 @@ class Pairs:
 
     def encode(self, texts: Any, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the texts of all tokens, at most ``length`` of each, and the tokens' numbers."""
-        self.tokenizer.enable_truncation(length)
-        numbers = self._encode(texts)
+        numbers = [ids[:length] for ids in self._encode(texts)]
         counts = np.fromiter(map(len, numbers), np.int64, len(numbers))
         flat = np.fromiter(chain.from_iterable(numbers), np.int64, int(counts.sum()))
         return np.repeat(np.arange(len(numbers)), counts), flat
 
     def _encode(self, texts: Any) -> list[list[int]]:
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts.to_pylist())]
+
+
+@lru_cache(maxsize=4)
+def _parse_tokenizer(text: str) -> Any:
+    """Return a tokenizer; the same one for the same text, as it keeps the pairs of words that it has seen."""
+    tokenizer = _import_library().Tokenizer.from_str(text)
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
 
 
 def _import_library() -> Any:

@@ -209,7 +209,8 @@ def _as_column(values: Any, columns: Sequence[Any]) -> Any:
     texts = isinstance(values, list | tuple) and any(isinstance(value, str) for value in values)
     if not texts or not all(isinstance(value, str | None) for value in values) or len(columns) != 1:
         return values
-    return {columns[0]["name"]: [*values]} if "encoder" in columns[0] else values
+    (own,) = columns
+    return {own["name"]: [*values]} if isinstance(own, Mapping) and "encoder" in own else values
 
 
 @contextmanager
