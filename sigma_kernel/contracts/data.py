@@ -310,8 +310,11 @@ class ConfigurationDraft:
 class Inspector(Settled):
     """Inspect data of one form, and draft a configuration for them (component kind ``inspector``).
 
-    An inspector that holds objects takes these, as well as paths, as the ``place`` of data.
+    ``wishes`` are the names of those that :meth:`draft` can heed. An inspector that holds objects takes these, as well
+    as paths, as the ``place`` of data.
     """
+
+    wishes: ClassVar[tuple[str, ...]] = ("target",)
 
     def hold(self, given: Any) -> Any:
         """Return an object, such as a frame, in a form that can be read repeatedly; by default None: it takes none."""

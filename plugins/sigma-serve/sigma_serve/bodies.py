@@ -93,9 +93,21 @@ def _read_rows(model: Trained, section: str, rows: Any, most: int) -> np.ndarray
     if not rows:
         raise BodyError(422, f"there is no row. {HINT}.")
     check_count(len(rows), most)
+    if isinstance(rows[0], str):
+        return _read_texts(model, section, rows)
     if isinstance(rows[0], dict):
         return model.arrays({section: _read_objects(model, section, rows)})[section]
     return _read_lists(rows, model.shapes[section])
+
+
+def _read_texts(model: Trained, section: str, rows: list[Any]) -> np.ndarray:
+    """Return rows that are texts, of a network that was trained on a column of these."""
+    if len(columns := column_names(model, section)) != 1:
+        wanted = f"the columns {', '.join(columns)}: send objects" if columns else "numbers: send lists"
+        raise BodyError(422, f"row 0 is a text; the network reads {wanted}.")
+    if wrong := next((number for number, row in enumerate(rows) if not isinstance(row, str)), 0):
+        raise BodyError(422, f"row {wrong} is {_describe(rows[wrong])}, and row 0 a text. Send all rows alike.")
+    return model.arrays({section: rows})[section]
 
 
 def check_count(count: int, most: int) -> None:
@@ -119,7 +131,8 @@ def _read_objects(model: Trained, section: str, rows: list[Any]) -> NamedRows:
 def column_names(model: Trained, section: str) -> list[str]:
     """Return the columns of a section as the data have them, before any is encoded; none if they had no names."""
     frames = model.checkpoint.values.get("learned", {}).get("frames", {})
-    return [*map(str, frames.get(section, {}).get("columns", model.columns.get(section, ())))]
+    columns = frames.get(section, {}).get("columns", model.columns.get(section, ()))
+    return [str(column["name"] if isinstance(column, dict) else column) for column in columns]  # with an encoder
 
 
 def _read_lists(rows: list[Any], shape: tuple[int, ...]) -> np.ndarray:

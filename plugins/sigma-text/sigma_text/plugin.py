@@ -6,12 +6,37 @@ from sigma_kernel import Component, hookimpl
 
 SIGMA_API = "1.0"
 BITS = "bpc bits_per_char bits_per_byte bpb"
+OF_COLUMNS = (
+    Component(
+        "dataset", "texts", "sigma_text.datasets.texts:Texts", "Your own text files, in a folder for each class.",
+        also_known_as="text_dataset_from_directory load_files text_folder directory=folder",
+    ),
+    Component(
+        "dataset", "speeches", "sigma_text.datasets.speeches:Speeches",
+        "Speeches of three plays of Shakespeare, to say from which they are (offline).",
+    ),
+    Component(
+        "encoder", "tokens", "sigma_text.encoders.tokens:TokensEncoder",
+        "A text as indices of its words, characters or byte pairs, for the layer embedding.",
+        also_known_as="tokenizer text_vectorization bpe byte_pair max_tokens=most output_sequence_length=length",
+    ),
+    Component(
+        "encoder", "bag_of_words", "sigma_text.encoders.bag_of_words:BagOfWordsEncoder",
+        "A text as the numbers of its words, or their tf-idf.",
+        also_known_as="count_vectorizer tfidf_vectorizer tf_idf max_features=most",
+    ),
+    Component(
+        "inspector", "texts", "sigma_text.profiling.inspector:TextInspector",
+        "A folder of text files for each class, or a column of texts.",
+    ),
+)  # fmt: skip
 
 
 @hookimpl
 def sigma_components() -> list[Component]:
     """Return the records of the generator of text, and of the data sets, hooks and metrics of text."""
     return [
+        *OF_COLUMNS,
         Component(
             "generator", "characters", "sigma_text.writing:CharacterGenerator",
             "Continue a text character by character.", default_for="generator",

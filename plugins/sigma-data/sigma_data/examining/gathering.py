@@ -11,7 +11,7 @@ import numpy as np
 from attrs import evolve
 
 from sigma_data.datasets.image_folder import ImageFolder
-from sigma_data.datasets.labelled_pictures import split_folders
+from sigma_data.pictures.labelled import split_folders
 from sigma_data.datasets.tabular import Tabular, choose_for
 from sigma_data.examining.alike import LEAST, shrink
 from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_columns, hash_matrix, mix

@@ -29,8 +29,9 @@ class TableInspector(Inspector):
     def takes(self, place: Path) -> bool:
         """Return whether the name is that of a table, or a folder has files with such names."""
         if place.is_dir():
-            tables = (file for file in place.rglob("*") if not file.name.startswith(".") and _is_table(file))
-            return any(tables) and not holds_pictures(place)  # of which it may have the labels
+            files = [file for file in place.rglob("*") if not file.name.startswith(".") and _is_table(file)]
+            texts = all(_is_text_of_class(file, place) for file in files)
+            return not texts and not holds_pictures(place)  # of which it may have the labels
         return _is_table(place)
 
     def hold(self, given: Any) -> Any:
@@ -83,6 +84,11 @@ def describe_oddities(profile: Profile) -> list[str]:
     if profile.duplicates:
         findings.append(f"{count_rows(profile.duplicates)} equal to an earlier one.")
     return findings
+
+
+def _is_text_of_class(path: Path, root: Path) -> bool:
+    """Return whether a file is a text in the folder of a class, and not a part of a table."""
+    return path.suffix.lower() == ".txt" and path.parent != root and "=" not in path.parent.name
 
 
 def _is_table(path: Path) -> bool:

@@ -39,6 +39,8 @@ def as_table(value: Any, name: str) -> Any:
         return pa.RecordBatchReader.from_stream(value).read_all()
     if hasattr(value, "__arrow_c_array__"):
         return pa.Table.from_batches([pa.record_batch(value)])
+    if hasattr(type(value), "columns"):
+        return pa.table({str(column): pa.array(value[column], from_pandas=True) for column in value.columns})
     raise SigmaDataError(
         f"{name}: cannot read a {type(value).__name__}. Give a path, a source, an Arrow object or a data frame."
     )

@@ -30,7 +30,7 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--length", metavar="N", type=click.IntRange(min=1), help="With --text: characters to add, by default 200."
         ),
-        click.option("--text", metavar="TEXT", help="Continue this text, character by character."),
+        click.option("--text", metavar="TEXT", help="Continue this text, or predict from it."),
     ):
         command = option(command)
     return command

@@ -21,6 +21,7 @@ train_file = lazy_function("sigma_run.launcher.run:train_file")  # only for --ru
 @click.command()
 @click.argument("what", metavar="[RECIPE|DATA]", required=False, default="default:first")
 @click.option("--target", metavar="COLUMN", help="Of DATA: the column to predict.")
+@click.option("--text", metavar="COLUMN", help="Of DATA: the column of texts to predict from.")
 @click.option("--data", "is_data", is_flag=True, help="WHAT is a file or folder of data, also if it looks like a name.")
 @click.option("--run", "runs", is_flag=True, help="Train at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: NAME.toml]")
@@ -31,6 +32,7 @@ def init(
     /,
     what: str,
     target: str | None,
+    text: str | None,
     is_data: bool,
     runs: bool,
     output: Path | None,
@@ -41,15 +43,16 @@ def init(
     DATA is a file or a folder. Its columns are inspected, and the file says how each is used, and why; what is unsure
     is printed. A path has a suffix or a slash; the name of a recipe goes first.
     """
+    wishes = {name: column for name, column in (("target", target), ("text", text)) if column is not None}
     if is_data or _is_path(what):
-        name, text, notes = _draft(Path(what), output, {} if target is None else {"target": target})
-    elif target is not None:
-        raise SigmaConfigError(f"--target: {what!r} is a recipe. Give a path of data, or pass --data.")
+        name, content, notes = _draft(Path(what), output, wishes)
+    elif wishes:
+        raise SigmaConfigError(f"--{min(wishes)}: {what!r} is a recipe. Give a path of data, or pass --data.")
     else:
         name, notes = catalogue().resolve("recipe", what).name, []
-        text = offered(what).text
+        content = offered(what).text
     path = output or Path(f"{name}.toml")
-    write_new(path, text, force)
+    write_new(path, content, force)
     for note in notes:
         say(f"note: {note}", "yellow")
     say(f"wrote {path}; {'training on it' if runs else f'edit it, then: sigma run {path}'}")
@@ -67,7 +70,7 @@ def _draft(place: Path, output: Path | None, wishes: dict[str, str]) -> tuple[st
     inside = place.resolve().is_relative_to(folder.resolve())
     written = place.resolve().relative_to(folder.resolve()) if inside else place.resolve()
     with usage_errors():
-        draft: ConfigurationDraft = choose_inspector(place).draft(place, written.as_posix(), wishes)
+        draft: ConfigurationDraft = choose_inspector(place, wishes).draft(place, written.as_posix(), wishes)
     return draft.name, draft.text, [*draft.notes]
 
 

@@ -14,6 +14,7 @@ from sigma_run.config.trained import Trained, load
 from sigma_run.launcher.configured import CHECKPOINT, WEIGHTS, standing
 from sigma_run.launcher.continuation import check_options, text_options, write_on
 from sigma_run.launcher.output import document, json_option, say, table
+from sigma_run.launcher.predicted_text import collect_predictions, predict_text, reads_texts
 from sigma_run.launcher.predictions import Predictions, write
 from sigma_run.launcher.saved_table import WantedTable, table_options
 
@@ -49,7 +50,8 @@ def predict(
     With --save, the predictions become a table, with the columns that name a row, classes by name and probabilities;
     INPUT may be larger than memory, and have any format of tables.
 
-    With --text, a network that was trained on characters continues a text instead.
+    With --text, a network that was trained on characters continues a text instead; one that was trained on texts
+    predicts from it.
     """
     wanted = WantedTable(how.pop("save"), how.pop("keep"), how.pop("force"))
     others = {"--output": output is not None, "--save": wanted.path is not None}
@@ -58,13 +60,13 @@ def predict(
     given = {name: how.pop(name) for name in ("trainer", "backend", "checkpoint", "weights")}
     model = load(run, **given, log=_warn)
     _say_checkpoint(model)
-    if continues:
+    if continues and not reads_texts(model):
         write_on(run, model, how, as_json)
         return
     if wanted.path is not None:
         wanted.write(model, inputs, white)
         return
-    predictions = _predict_files(model, inputs, white, top)
+    predictions = predict_text(model, how, top) if continues else _predict_files(model, inputs, white, top)
     if output is not None:
         write(output, predictions)
     if as_json:
@@ -89,10 +91,7 @@ def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None
     except SigmaDataError as error:
         raise _error_in_file(model, dict(zip(inputs, parts, strict=True)), error) from error
     places = [place for path, part in zip(inputs, parts, strict=True) for place in _places(model, path, len(part))]
-    outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
-    choosing = model.network.choosing()
-    classes = {name: model.names(name) for name in choosing}
-    return Predictions(outputs, choosing, classes, places, top, model.targets)
+    return collect_predictions(model, predicted, places, top)
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:

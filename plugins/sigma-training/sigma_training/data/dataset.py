@@ -187,20 +187,30 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     """Return the arrays of what to predict from, by section: one for the first of ``names``, or several by name.
 
     A frame is read by column name, if the network was trained on columns with names, which are among what was
-    ``learned`` from the data.
+    ``learned`` from the data; a list of texts is read as the only one of these columns.
     """
     sections = given if isinstance(given, Mapping) else {names[0]: given}
     plain = {
         name: {"type": "default:columns", "columns": [*columns]} for name, columns in learned.get("columns", {}).items()
     }
-    arrays: Host = {}
+    tables, arrays = {**plain, **learned.get("frames", {})}, Host()
     for name, values in sections.items():
-        if is_frame(values) and name in (tables := {**plain, **learned.get("frames", {})}):
+        values = _as_column(values, tables.get(name, {}).get("columns", ()))
+        if name in tables and (is_frame(values) or isinstance(values, dict)):
             extractor = resolve("extractor", tables[name])
             with introduce_errors("predict", extractor):
                 values = extractor.extract(values)[name]
         arrays[name] = as_array("predict", name, values)
     return arrays
+
+
+def _as_column(values: Any, columns: Sequence[Any]) -> Any:
+    """Return a list of texts, some of them missing, as the only column with an encoder; others unchanged."""
+    texts = isinstance(values, list | tuple) and any(isinstance(value, str) for value in values)
+    if not texts or not all(isinstance(value, str | None) for value in values) or len(columns) != 1:
+        return values
+    (own,) = columns
+    return {own["name"]: [*values]} if isinstance(own, Mapping) and "encoder" in own else values
 
 
 @contextmanager

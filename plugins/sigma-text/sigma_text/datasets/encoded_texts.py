@@ -1,0 +1,155 @@
+"""Base class of data sets of texts with a class each, which an encoder turns into numbers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from attrs import Factory, define, field, frozen
+
+from sigma_data.arrays import Arrays, Titled
+from sigma_data.datasets.splits import Divided, Loaded
+from sigma_data.encoded import EncodedColumn, EncodedColumns, read_encoded
+from sigma_data.labels import Codes, Labels
+from sigma_data.readers.samples import ARRAYS, SamplesReader
+from sigma_data.sources import local
+from sigma_data.splitting import split
+from sigma_data.subset import Subset
+from sigma_kernel import Dataset, Encoder, SigmaConfigError, SigmaDataError
+from sigma_kernel.errors import SigmaComponentError
+from sigma_text.decoding import TextDecoding, list_texts
+from sigma_text.encoders.tokens import TokensEncoder
+
+COLUMN = "text"  # as texts are a table of one column
+PLACE = "text {}".format
+
+
+@frozen(eq=False)
+class LabelledTexts:
+    """Texts and their classes.
+
+    ``parts`` has the rows of each split, if these are given; ``notes`` say what is left out.
+    """
+
+    texts: Sequence[str]
+    classes: Sequence[str]
+    parts: Mapping[str, np.ndarray] = Factory(dict)
+    notes: tuple[str, ...] = ()
+
+
+class EncodedTextRows(Subset):
+    """Some rows of encoded texts and their classes, with notes on what was left out."""
+
+    def __init__(self, dataset: Dataset, rows: np.ndarray, notes: Sequence[str]) -> None:
+        super().__init__(dataset, rows)
+        self._rows, self._notes = rows, notes
+
+    def with_dataset(self, dataset: Dataset) -> EncodedTextRows:
+        """Return the same rows of another data set."""
+        return EncodedTextRows(dataset, self._rows, self._notes)
+
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
+        """Return which files are left out, and which classes a split lacks."""
+        return *self._notes, *super().findings(classes, others)
+
+
+@define(eq=False, kw_only=True)
+class EncodedTexts(Divided):
+    """Texts with a class each.
+
+    Args:
+        encoder: Encoder of texts, which learns from those of the training split.
+    """
+
+    encoder: Encoder = field(factory=TokensEncoder)
+
+    ends = tuple[str, ...]((".txt",))  # of names of files
+
+    @encoder.validator
+    def _check_section(self, attribute: Any, value: Encoder) -> None:
+        if value.section == "targets":
+            raise SigmaConfigError(f"{type(self).__name__}.encoder: its section is that of the classes. Set another.")
+
+    @property
+    def decoding(self) -> TextDecoding:
+        """Return how files are read."""
+        return TextDecoding()
+
+    @abstractmethod
+    def read(self) -> LabelledTexts:
+        """Return the texts."""
+
+    def all_rows(self) -> tuple[Dataset, tuple[Any, ...]]:
+        """Return all rows, encoded as if all were for training."""
+        listed = self.read()
+        splits, classes = self._encode_splits(listed, {"training": np.arange(len(listed.texts))})
+        return splits["training"], classes
+
+    def load(self) -> Loaded:
+        """Return the splits, and the names of the classes."""
+        listed = self.read()
+        if listed.parts:
+            return self._encode_splits(listed, listed.parts)
+        numbered = Arrays(row=np.arange(len(listed.texts)), targets=_labels(listed))
+        divided = split(numbered, self.split, self.split_by, self.seed)
+        return self._encode_splits(listed, {name: part.block(0)["row"] for name, part in divided.items()})
+
+    def _encode_splits(self, listed: LabelledTexts, parts: Mapping[str, np.ndarray]) -> Loaded:
+        labels, texts, first = _labels(listed), _tabulate(listed.texts), parts["training"]
+        plain = EncodedColumns((EncodedColumn(COLUMN, self.encoder),), section=self.encoder.section)
+        columns = plain.fit(texts.take(first), labels.array[first], lambda row: PLACE(int(first[row])))
+        values = columns.apply(texts, PLACE, first)
+        sections: dict[str, Any] = {columns.section: Titled(values, columns.titles, columns, "texts")}
+        rows = Arrays(**sections, targets=labels)
+        return {name: EncodedTextRows(rows, part, listed.notes) for name, part in parts.items()}, labels.names
+
+    # -- prediction ----------------------------------------------------------------------------------------------------
+    def encode_texts(self, texts: Sequence[str], learned: Mapping[str, Any] | None = None) -> np.ndarray:
+        """Return the numbers of other texts, to predict from, by what a run ``learned``, or by the training split."""
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise SigmaDataError(f"texts: must be a list of strings (got {texts!r:.60}).")
+        learned = getattr(self["training"], "learned", {}) if learned is None else learned
+        columns = read_encoded(learned, self.encoder.section, "texts")
+        with suppress(TypeError, LookupError, ValueError, AttributeError, SigmaComponentError):  # of damaged values
+            return columns.apply(_tabulate(texts), PLACE)
+        raise SigmaDataError(
+            f"texts: what the encoder has learned is damaged in the checkpoint: {learned!r:.60}. Use another one, or "
+            "train again."
+        )
+
+    def samples(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        white: float | None = None,
+        learned: Mapping[str, Any] | None = None,
+    ) -> np.ndarray:
+        """Return the numbers of the text of a file, or of each file of a folder; of an ``.npy`` file, its samples."""
+        if path.suffix.lower() in ARRAYS:
+            return SamplesReader(shape, white).read(local(path))["values"]
+        files = self.files(path) if path.is_dir() else [path]
+        if not files:
+            raise SigmaDataError(f"{path}: there is no text in it. Their names end in {', '.join(self.ends)}.")
+        values = self.encode_texts([self.decoding.read(file) for file in files], learned)
+        if values.shape[1:] != tuple(shape):
+            raise SigmaDataError(
+                f"{path}: texts have shape {values.shape[1:]}; the network takes {tuple(shape)}. Set the run's encoder."
+            )
+        return values
+
+    def files(self, path: Path) -> list[Path]:
+        """Return the texts in a folder, in the order of their samples."""
+        return [path / name for name in list_texts(path, self.ends)[0]]
+
+
+def _tabulate(texts: Sequence[str]) -> Any:
+    return pa.table({COLUMN: pa.array(texts, pa.large_string())})
+
+
+def _labels(listed: LabelledTexts) -> Labels:
+    return Labels.from_codes(Codes(np.array(listed.classes, np.dtypes.StringDType()), "texts"))

@@ -1,0 +1,55 @@
+"""Read text files whole, and list those in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import field, frozen
+
+from sigma_data.pictures.folder import list_pictures
+from sigma_data.sources import local
+from sigma_kernel import SigmaDataError
+from sigma_kernel.settings import ge
+
+
+@frozen
+class TextDecoding:
+    """How text files are read: their encoding, and the most bytes of one."""
+
+    encoding: str = "utf-8-sig"
+    largest: int = field(default=1 << 24, validator=ge(1))
+
+    def read(self, path: Path) -> str:
+        """Return the text of a file, with line feeds; raise SigmaDataError, with the byte, for one that is no text."""
+        with local(path).open() as stream:
+            content = stream.read(self.largest + 1)
+        if len(content) > self.largest:
+            raise SigmaDataError(f"{path}: has more than {self.largest} bytes. Raise `largest`, or leave it out.")
+        try:
+            text = content.decode(self.encoding)
+        except LookupError:
+            raise SigmaDataError(f"encoding: there is no {self.encoding!r}. Most files are 'utf-8'.") from None
+        except UnicodeError as error:
+            where, name = f"{path}: byte {getattr(error, 'start', 0)}", self.encoding.removesuffix("-sig")
+            raise SigmaDataError(
+                f"{where}: the text is not valid {name} ({getattr(error, 'reason', error)}). Set the file's own "
+                "`encoding`, such as 'latin-1'."
+            ) from None
+        if "\0" in text:
+            place = len(text[: text.index("\0")].encode(self.encoding))
+            raise SigmaDataError(
+                f"{path}: byte {place}: there is a NUL character. Set the `encoding` of the file, such as 'utf-16'."
+            )
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def list_texts(root: Path, ends: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the paths below a folder that end in one of these, in order, and those of other files.
+
+    Hidden files are left out.  Raises SigmaDataError for a missing folder, and for links that leave it.
+    """
+    listing = list_pictures(root)
+    paths = sorted([*listing.others, *(picture.path for picture in listing.pictures)])
+    texts = [path for path in paths if path.lower().endswith(tuple(ends))]
+    return texts, sorted({*paths} - {*texts})

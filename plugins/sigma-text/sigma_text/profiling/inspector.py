@@ -1,0 +1,131 @@
+"""Inspect texts, in a column of a table or in files, and draft configurations for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from attrs import frozen
+
+from sigma_data.pictures.folder import list_pictures
+from sigma_data.profiling.drafting import PredictionTask, choose_task, count_rows, quote
+from sigma_data.profiling.inspectors import TableInspector
+from sigma_data.profiling.kinds import shorten
+from sigma_data.profiling.profile import profile_table
+from sigma_data.tables import open_table
+from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError, SigmaDataError
+from sigma_kernel.errors import suggest_name
+from sigma_text.datasets.encoded_texts import LabelledTexts
+from sigma_text.datasets.texts import Texts
+from sigma_text.profiling.drafting import TextDraft
+from sigma_text.profiling.profile import TextProfile, tabulate_classes
+
+END = ".txt"
+
+
+@frozen
+class TextInspector(Inspector):
+    """Inspect texts: a folder of text files for each class, or the column ``text`` of a table."""
+
+    wishes: ClassVar[tuple[str, ...]] = ("target", "text")
+
+    def takes(self, place: Path) -> bool:
+        """Return whether a folder has folders of text files, or the name is that of a table."""
+        tables = TableInspector()
+        if not place.is_dir():
+            return tables.takes(place)
+        if tables.takes(place) or not any(place.glob(f"*/**/*{END}")):
+            return False
+        return not list_pictures(place).pictures
+
+    def inspect(self, place: Path) -> Inspection:
+        """Return the lengths and the words of texts by class; of a table, its profile."""
+        if not place.is_dir():
+            return TableInspector().inspect(place)
+        listed = Texts(place).read()
+        profile = TextProfile.from_column(pa.array(listed.texts, pa.large_string()))
+        counts = dict(sorted(Counter(listed.classes).items()))
+        head = f"{place}: {profile.rows:,} texts in {len(counts)} classes, of {profile.sentence}"
+        document = {"name": place.name, **profile.to_json(), "classes": counts}
+        findings = [*listed.notes, *_describe(listed.texts, profile)]
+        return Inspection(head, [*tabulate_classes(listed.texts, listed.classes)], findings, document)
+
+    def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
+        """Return a configuration that predicts the class of files, or the ``target`` from the column ``text``."""
+        if unknown := {*wishes} - {*self.wishes}:
+            raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit texts. Give --text and --target.")
+        draft = (_draft_folder if place.is_dir() else _draft_table)(place, written, wishes)
+        return ConfigurationDraft(draft.name, draft.text, draft.notes)
+
+
+def _draft_folder(place: Path, written: str, wishes: Mapping[str, str]) -> TextDraft:
+    if wishes:
+        raise SigmaConfigError(f"--{min(wishes)}: is for tables; folders in {place} are the classes. Leave it out.")
+    texts = Texts(place)
+    listed: LabelledTexts = texts.read()
+    profile = TextProfile.from_column(pa.array(listed.texts, pa.large_string()))
+    counts = Counter(listed.classes)
+    task = PredictionTask("", len(counts), "a folder for each class")
+    head = f"{place.name}: {profile.rows:,} texts in {len(counts)} classes, of {profile.sentence}"
+    lines = ('dataset = "texts"', f"folder = {quote(written)}")
+    notes = [*listed.notes, *_describe(listed.texts, profile)]
+    smallest = min(counts.values())
+    return TextDraft(
+        place.name or "texts", head, lines, profile, task, smallest, notes=notes, has_splits=bool(listed.parts)
+    )
+
+
+def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> TextDraft:
+    source = open_table(place)
+    names = source.schema.names
+    column, target = (_find_column(wishes, role, names, place) for role in ("text", "target"))
+    table = source.read([column, target] if column != target else [column])
+    if column == target or not _is_text(table[column].type):
+        raise SigmaConfigError(f"--text {column!r}: is the target, or holds no texts. Name another column.")
+    profile = profile_table(table, place.name)
+    task = choose_task(profile, target)
+    there = table.filter(table[target].is_valid())
+    texts = TextProfile.from_column(there[column].combine_chunks())
+    counts = [rows for _, rows in profile[target].counts]
+    smallest = min(counts) if task.classes and len(counts) == task.classes else 0
+    lines = ['dataset = "table"', f"path = {quote(written)}"]
+    lines += [f"target = {quote(target)}".ljust(32) + f"# {task.reason}"]
+    lines += [f'targets = "{"classes" if task.classes else "numbers"}"']
+    if missing := profile[target].missing:
+        lines.append('missing_targets = "drop"'.ljust(32) + f"# {missing:,} rows have none")
+    notes = [*filter(None, [task.unsure]), *_describe(there[column].to_pylist(), texts)]
+    others = [name for name in names if name not in (column, target)]
+    if others:
+        notes.append(f"other columns were left out: {shorten(', '.join(others), 60)}.")
+    return TextDraft(
+        place.name.partition(".")[0] or "texts",
+        f"{place.name}: {table.num_rows:,} rows, texts of {texts.sentence}",
+        lines, texts, task, smallest, column, others, notes,
+    )  # fmt: skip
+
+
+def _find_column(wishes: Mapping[str, str], role: str, names: list[str], place: Path) -> str:
+    """Return the column of a role; raise SigmaConfigError if it is not named, and SigmaDataError if there is none."""
+    listed = f"{', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
+    if role not in wishes:
+        what = {"text": "holds the texts", "target": "is to be predicted"}[role]
+        raise SigmaConfigError(f"{place}: which column {what}? Name it: --{role} {names[-1]!r}. There are: {listed}.")
+    if wishes[role] not in names:
+        hint = suggest_name(wishes[role], names) or f" There are: {listed}."
+        raise SigmaDataError(f"{place}: there is no column {wishes[role]!r}.{hint}")
+    return wishes[role]
+
+
+def _is_text(type_: Any) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_dictionary(type_))
+
+
+def _describe(texts: Any, profile: TextProfile) -> list[str]:
+    """Return a sentence for texts without words, and one for texts that occur twice."""
+    notes = [f"{count_rows(profile.empty)} without a word."] if profile.empty else []
+    if equal := len(texts) - len({*texts}):
+        notes.append(f"{count_rows(equal)} equal to an earlier text, which may be in another split.")
+    return notes

@@ -1,0 +1,155 @@
+"""The inspector of texts: which data it takes, what it shows, and the configurations that it drafts."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sigma_data.profiling.inspectors import TableInspector
+from sigma_kernel import Inspector, SigmaConfigError, SigmaDataError
+from sigma_testing import InspectorSuite
+from sigma_text.profiling.inspector import TextInspector
+
+TEXTS = [f"the {'good' if i % 2 else 'bad'} film number {i}" for i in range(40)]
+WISHES = {"text": "review", "target": "mood"}
+
+
+def write_table(folder: Path, rows: int = 40, **columns: object) -> Path:
+    texts = [TEXTS[i % 40] for i in range(rows)]
+    table = {"id": [*range(rows)], "review": texts, "mood": [text.split()[1] for text in texts]}
+    pq.write_table(pa.table(table | columns), folder / "reviews.parquet")
+    return folder / "reviews.parquet"
+
+
+def write_folder(root: Path, depth: tuple[str, ...] = ()) -> Path:
+    for number, text in enumerate(TEXTS):
+        part = (depth[number % 4 // 2],) if depth else ()
+        place = root.joinpath("films", *part, text.split()[1], f"{number}.txt")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    return root / "films"
+
+
+class TestTextsInATable(InspectorSuite):
+    wishes: Mapping[str, str] = WISHES
+
+    def make(self) -> Inspector:
+        return TextInspector()
+
+    def place(self, folder: Path) -> Path:
+        return write_table(folder)
+
+
+class TestTextsInAFolder(InspectorSuite):
+    def make(self) -> Inspector:
+        return TextInspector()
+
+    def place(self, folder: Path) -> Path:
+        return write_folder(folder)
+
+
+def read_draft(place: Path, wishes: Mapping[str, str] | None = None) -> dict:
+    return tomllib.loads(TextInspector().draft(place, place.name, wishes or {}).text)
+
+
+# -- which data --------------------------------------------------------------------------------------------------------
+def test_folders_of_text_files_are_texts_and_parts_of_tables_are_not(tmp_path: Path) -> None:
+    films = write_folder(tmp_path)
+    assert TextInspector().takes(films)
+    assert not TableInspector().takes(films)
+    (tmp_path / "parts" / "year=2024").mkdir(parents=True)
+    (tmp_path / "parts" / "year=2024" / "a.txt").write_text("a,b\n1,2\n")
+    assert TableInspector().takes(tmp_path / "parts")
+    assert not TextInspector().takes(tmp_path / "parts")
+
+
+def test_captions_beside_pictures_are_no_folder_of_texts(tmp_path: Path) -> None:
+    films = write_folder(tmp_path)
+    (films / "good" / "a.png").write_bytes(b"")
+    assert not TextInspector().takes(films)
+
+
+# -- what they hold ----------------------------------------------------------------------------------------------------
+def test_an_inspection_counts_texts_and_words_by_class(tmp_path: Path) -> None:
+    films = write_folder(tmp_path)
+    (films / "bad" / "0.txt").write_text("")
+    (films / "good" / "x.md").write_text("x")
+    inspection = TextInspector().inspect(films)
+    assert "40 texts in 2 classes, of 0 to 5 words, half of them at most 5; 44 different words" in inspection.head
+    assert [row[:3] for row in inspection.table[1:]] == [["bad", "20", "0 … 5 … 5"], ["good", "20", "5 … 5 … 5"]]
+    assert inspection.document["classes"] == {"bad": 20, "good": 20}
+    assert {**inspection.document["lengths"]} == {"shortest": 0, "median": 5, "longest": 5, "usual": 5}
+    assert [*inspection.findings] == ["1 files are no texts, and left out: 'good/x.md'.", "1 row is without a word."]
+
+
+# -- drafts ------------------------------------------------------------------------------------------------------------
+def test_few_texts_get_a_bag_of_words_and_many_get_embeddings(tmp_path: Path) -> None:
+    few = read_draft(write_table(tmp_path), WISHES)
+    assert few["data"]["columns"] == {"review": {"type": "bag_of_words", "most": 200}, "id": "exclude"}
+    assert few["data"]["split_by"] == "stratified"
+    assert "output(2) + softmax_cross_entropy()" in few["network"]["architecture"]
+    many = read_draft(write_table(tmp_path, 6000), WISHES)
+    assert many["data"]["columns"]["review"] == {"type": "tokens", "most": 202, "length": 5}
+    assert "embedding(202, 32, padding=0)" in many["network"]["architecture"]
+    assert many["data"]["batch_size"] > few["data"]["batch_size"]
+
+
+def test_stars_are_classes_and_other_numbers_are_predicted_in_their_units(tmp_path: Path) -> None:
+    stars = TextInspector().draft(write_table(tmp_path, mood=[1 + i % 5 for i in range(40)]), "x", WISHES)
+    assert 'targets = "classes"' in stars.text
+    assert "output(5) + softmax_cross_entropy()" in stars.text
+    assert "5 whole numbers, which are taken for classes" in stars.notes[0]
+    numbers = read_draft(write_table(tmp_path, mood=[i / 7 for i in range(40)]), WISHES)
+    assert numbers["data"]["targets"] == "numbers"
+    assert numbers["data"]["preprocessors"]["target"]["type"] == "standardise"
+    assert "output(1) + squared_difference()" in numbers["network"]["architecture"]
+    assert numbers["hooks"]["score"]["type"] == "r_squared"
+
+
+def test_rows_without_a_target_are_dropped_and_equal_texts_named(tmp_path: Path) -> None:
+    place = write_table(tmp_path, 42, mood=[None, None, *["good", "bad"] * 20])
+    draft = TextInspector().draft(place, "x", WISHES)
+    assert 'missing_targets = "drop"        # 2 rows have none' in draft.text
+    assert "for 40 texts" in draft.text
+    assert "other columns were left out: id." in draft.notes
+    assert not any("equal" in note for note in draft.notes)
+    assert any("2 rows are equal to an earlier text" in n for n in _draft_notes(write_table(tmp_path, 42)))
+
+
+def _draft_notes(place: Path) -> list[str]:
+    return [*TextInspector().draft(place, "x", WISHES).notes]
+
+
+def test_folders_may_be_splits(tmp_path: Path) -> None:
+    data = read_draft(write_folder(tmp_path, ("training", "validation")))["data"]
+    assert {"split", "split_by"} & {*data} == set()
+    assert data["dataset"] == "texts"
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"target": "mood"}, r"which column holds the texts\? Name it: --text 'mood'\. There are: id, review, mood"),
+        ({"text": "review"}, r"which column is to be predicted\? Name it: --target"),
+        ({"text": "id", "target": "mood"}, "--text 'id': is the target, or holds no texts"),
+        ({"text": "mood", "target": "mood"}, "--text 'mood': is the target, or holds no texts"),
+    ],
+)
+def test_columns_that_are_not_named_or_hold_no_texts_are_refused(tmp_path: Path, wishes: dict, message: str) -> None:
+    with pytest.raises(SigmaConfigError, match=message):
+        TextInspector().draft(write_table(tmp_path), "x", wishes)
+
+
+def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SigmaDataError, match=r"there is no column 'revew'\. Did you mean 'review'\?"):
+        TextInspector().draft(write_table(tmp_path), "x", {"text": "revew", "target": "mood"})
+
+
+def test_columns_of_a_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SigmaConfigError, match=r"--target: is for tables; folders in .*films are the classes"):
+        TextInspector().draft(write_folder(tmp_path), "x", {"target": "mood"})
