@@ -84,7 +84,16 @@ def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     choosing = model.network.choosing()
     classes = {name: model.names(name) for name in choosing}
-    return Predictions(outputs, choosing, classes, places, top, model.targets)
+    return Predictions(outputs, choosing, classes, places, top, model.targets, _identify(model, inputs))
+
+
+def _identify(model: Trained, inputs: tuple[Path, ...]) -> dict[str, list[str]]:
+    """Return what identifies the samples of all files, by column, for data of which samples are not rows."""
+    identify = getattr(model.trainer.data, "identify", None)
+    if identify is None:
+        return {}
+    parts = [identify(path, model.checkpoint.values.get("learned", {})) for path in inputs]
+    return {name: [text for part in parts for text in part[name]] for name in parts[0]}
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:
