@@ -277,7 +277,12 @@ class ConfigurationDraft:
 
 
 class Inspector(Settled):
-    """Inspect data of one form, and draft a configuration for them (component kind ``inspector``)."""
+    """Inspect data of one form, and draft a configuration for them (component kind ``inspector``).
+
+    ``wishes`` are the names of those that :meth:`draft` can heed.
+    """
+
+    wishes: ClassVar[tuple[str, ...]] = ("target",)
 
     @abstractmethod
     def takes(self, place: Path) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 from sigma_data import DateEncoder, NumberEncoder, Series, Sunspots
-from sigma_data.series.windows import Windows, find_starts, number_runs
+from sigma_data.series.windows import SeriesWindows, find_starts, number_runs
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
 
@@ -117,7 +118,9 @@ def test_days_of_a_time_zone_pass_changes_of_the_clock_without_a_gap(tmp_path: P
 def test_local_times_that_occur_twice_are_an_error_with_both_places(tmp_path: Path):
     clock = pd.date_range("2024-10-26", periods=72, freq="h", tz="Europe/Berlin").tz_localize(None)
     path = write(tmp_path / "clock.csv", {"date": clock, "load": np.arange(72.0)})
-    with pytest.raises(SigmaDataError, match=r"clock\.csv:29: the time 2024-10-27 02:00:00 is there already, in .*clock\.csv:28"):
+    with pytest.raises(
+        SigmaDataError, match=r"clock\.csv:29: the time 2024-10-27 02:00:00 is there already, in .*clock\.csv:28"
+    ):
         len(Series(path, "load", "date", 5, 2, split=ALL)["training"])
 
 
@@ -251,7 +254,7 @@ def test_runs_and_starts_of_rows_without_order():
 def test_large_data_are_blocks_of_windows(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("sigma_data.series.windows.LARGEST", 10 * 3 * 8)
     values = np.arange(50.0)[:, None]
-    windows = Windows(values, values, np.arange(47), 3, 1, ("x +1",))
+    windows = SeriesWindows(values, values, np.arange(47), 3, 1, ("x +1",))
     assert [windows.rows(block) for block in range(windows.blocks)] == [10, 10, 10, 10, 7]
     assert np.array_equal(windows_of(windows)[1][:, 0], np.arange(3.0, 50.0))
 
@@ -263,6 +266,13 @@ def test_sunspots_have_cycles_of_eleven_years():
     assert apart[0] < -0.3
     assert apart[1] > 0.5
     assert len(sunspots["training"]) + len(sunspots["validation"]) + len(sunspots["test"]) == 2961
+
+
+class TestSeries(DatasetSuite):
+    def make(self) -> Dataset:
+        with TemporaryDirectory() as folder:
+            path = write(Path(folder) / "load.csv", {"date": days(40), "load": np.arange(40.0)})
+            return Series(path, "load", "date", 5, 2, gaps="hold")["training"]
 
 
 class TestSunspots(DatasetSuite):

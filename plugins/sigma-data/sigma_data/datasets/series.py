@@ -120,12 +120,12 @@ class Series(Splits):
         def name_all(given: Any) -> tuple[str, ...]:
             return tuple(names[find_column(c, names, where)] for c in as_tuple(() if given is None else given))
 
-        targets, known, gone = name_all(self.target), name_all(self.known), name_all(self.exclude)
+        targets, advance, gone = name_all(self.target), name_all(self.known), name_all(self.exclude)
         (time,), group = name_all(self.time), (name_all(self.group) or (None,))[0]
         for column in self.columns:
             find_column(column, names, where)
         gone = (*gone, *(name for name, encoder in self.columns.items() if encoder == "exclude"))
-        if wrong := {time, group} & {*targets, *known} or {*targets} & {*known}:
-            raise SigmaConfigError(f"Series: column {sorted(wrong)[0]!r} cannot have two roles. Name it once.")
-        others = tuple(name for name in names if name not in {*targets, *known, *gone, time, group})
-        return {"targets": targets, "known": known, "others": others, "time": time, "group": group, "gone": gone}
+        if wrong := {time, group} & {*targets, *advance} or {*targets} & {*advance}:
+            raise SigmaConfigError(f"Series: column {min(map(str, wrong))!r} cannot have two roles. Name it once.")
+        others = tuple(name for name in names if name not in {*targets, *advance, *gone, time, group})
+        return {"targets": targets, "known": advance, "others": others, "time": time, "group": group, "gone": gone}

@@ -12,13 +12,13 @@ from attrs import field, frozen
 
 from sigma_data.encoded import EncodedColumn, Place, join, make_encoder
 from sigma_data.encoders.columns import read_numbers
-from sigma_data.series.times import Step, infer_step, read_column_of_times, to_integers
+from sigma_data.series.times import TimeStep, infer_step, read_column_of_times, to_integers
 from sigma_data.series.windows import number_runs
 from sigma_kernel import SigmaDataError
 
 
 @frozen(eq=False)
-class Rows:
+class SeriesRows:
     """Rows sorted by group and time, without gaps that were filled; ``numbers`` are those of the rows in the table.
 
     ``times`` are an array of Arrow, ``groups`` the number of the group of each row, and ``names`` their names.
@@ -31,7 +31,7 @@ class Rows:
     names: Sequence[Any] = field(repr=False)
     numbers: np.ndarray = field(repr=False)
     real: np.ndarray = field(repr=False)
-    step: Step
+    step: TimeStep
     sorted: bool
     place: Place
 
@@ -63,7 +63,7 @@ class Rows:
         return np.where(inside, values[np.maximum(before, 0)], np.nan)
 
 
-def sort_rows(table: Any, time: str, group: str | None, source: Any, step: Step | None, hold: bool) -> Rows:
+def sort_rows(table: Any, time: str, group: str | None, source: Any, step: TimeStep | None, hold: bool) -> SeriesRows:
     """Return the rows of a table in order, with their step; raise SigmaDataError for times that occur twice."""
     times = _read_times(table[time], time, source.place)
     names, groups = _number_groups(table, group, source.place)
@@ -80,7 +80,7 @@ def sort_rows(table: Any, time: str, group: str | None, source: Any, step: Step 
             "series in `group` if there are several, state offsets from UTC if clocks are set back, or remove one row."
         )
     step = step or infer_step(times, groups)
-    rows = Rows(
+    rows = SeriesRows(
         table.take(pa.array(order)), times, groups, names, order, np.ones(len(order), bool), step, is_sorted,
         lambda row: source.place(int(order[row])),
     )  # fmt: skip
@@ -112,7 +112,7 @@ def _number_groups(table: Any, group: str | None, place: Place) -> tuple[Sequenc
     return codes.dictionary.to_pylist(), codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _hold(rows: Rows, place: Place) -> Rows:
+def _hold(rows: SeriesRows, place: Place) -> SeriesRows:
     """Return rows with the missing steps between two rows filled by copies of the row before."""
     size = rows.step.size
     if rows.step.unit == "row" or len(rows.groups) < 2:
@@ -134,7 +134,7 @@ def _hold(rows: Rows, place: Place) -> Rows:
         moved = rows.step.shift(times.filter(pa.array(late)), steps)
         times = pc.replace_with_mask(times, pa.array(late), pc.cast(moved, times.type))
     numbers = rows.numbers[source]
-    return Rows(
+    return SeriesRows(
         rows.table.take(pa.array(source)), times, rows.groups[source], rows.names, numbers, offset == 0, rows.step,
         rows.sorted, lambda row: place(int(numbers[row])),
     )  # fmt: skip
@@ -142,7 +142,11 @@ def _hold(rows: Rows, place: Place) -> Rows:
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 def encode_rows(
-    rows: Rows, columns: Sequence[EncodedColumn], time: str, early: Mapping[str, int], filled: Mapping[str, np.ndarray]
+    rows: SeriesRows,
+    columns: Sequence[EncodedColumn],
+    time: str,
+    early: Mapping[str, int],
+    filled: Mapping[str, np.ndarray],
 ) -> np.ndarray:
     """Return the numbers of all columns, (rows, width).
 

@@ -13,9 +13,9 @@ from sigma_data.datasets.tabular import choose_for
 from sigma_data.encoded import EncodedColumn, join, make_encoder
 from sigma_data.encoders.date import DateEncoder
 from sigma_data.encoders.number import NumberEncoder
-from sigma_data.series.layout import Rows, describe_columns, encode_rows, sort_rows
-from sigma_data.series.times import Step
-from sigma_data.series.windows import Windows, find_starts
+from sigma_data.series.layout import SeriesRows, describe_columns, encode_rows, sort_rows
+from sigma_data.series.times import TimeStep
+from sigma_data.series.windows import SeriesWindows, find_starts
 from sigma_data.splitting import allot, cut
 from sigma_kernel import Encoder, SigmaDataError
 
@@ -23,9 +23,9 @@ UNSEEN = {"elapsed", "day"}  # parts of a date that do not come again, or that s
 OF_DAYS = {"weekday", "weekend"}  # parts that say nothing of months
 
 
-def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dict[str, Windows], dict[str, Any]]:
+def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dict[str, SeriesWindows], dict[str, Any]]:
     """Return the windows of each split of a data set ``series``, and what it learned."""
-    rows = read_rows(source, roles, Step("row") if series.step == "row" else None, series.gaps == "hold")
+    rows = read_rows(source, roles, TimeStep("row") if series.step == "row" else None, series.gaps == "hold")
     targets = {name: rows.read_target(name) for name in roles["targets"]}
     filled = {name: rows.fill(values) if series.gaps == "hold" else values for name, values in targets.items()}
     borders = divide_times(rows.positions, series.split, source.name)
@@ -48,7 +48,7 @@ def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dic
     return parts, learned
 
 
-def read_rows(source: Any, roles: Mapping[str, Any], step: Step | None, hold: bool) -> Rows:
+def read_rows(source: Any, roles: Mapping[str, Any], step: TimeStep | None, hold: bool) -> SeriesRows:
     """Return the rows of a table in order; raise SigmaDataError if there is none."""
     wanted = [roles["time"], roles["group"], *roles["targets"], *roles["known"], *roles["others"]]
     table = source.read([*dict.fromkeys(name for name in wanted if name is not None)])
@@ -67,7 +67,7 @@ def divide_times(positions: np.ndarray, shares: Mapping[str, float], where: str)
     return {name: (int(piece[0]), int(piece[-1])) for name, piece in pieces.items()}
 
 
-def choose_columns(rows: Rows, roles: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, Encoder]]:
+def choose_columns(rows: SeriesRows, roles: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, Encoder]]:
     """Return the columns that are inputs, each with its encoder: targets, others, what is known, and the calendar."""
     columns = []
     for name in (*roles["targets"], *roles["others"], *roles["known"]):
@@ -84,7 +84,7 @@ def choose_columns(rows: Rows, roles: Mapping[str, Any], given: Mapping[str, Any
 
 
 def fit_columns(
-    rows: Rows,
+    rows: SeriesRows,
     columns: Sequence[tuple[str, Encoder]],
     time: str,
     filled: Mapping[str, np.ndarray],
@@ -116,7 +116,7 @@ class _Cutter:
     """Windows over rows: ``goals`` are NaN where a target is missing, ``filled`` where it is not filled either."""
 
     def __init__(
-        self, rows: Rows, inputs: np.ndarray, goals: np.ndarray, filled: np.ndarray, size: tuple[int, int],
+        self, rows: SeriesRows, inputs: np.ndarray, goals: np.ndarray, filled: np.ndarray, size: tuple[int, int],
         names: Sequence[str],
     ) -> None:  # fmt: skip
         self.rows, self.inputs, self.goals, self.size, self.names = rows, inputs, np.nan_to_num(goals), size, names
@@ -127,7 +127,7 @@ class _Cutter:
         bad = np.concatenate([[0], np.cumsum(~scored)])
         self.starts = starts[bad[starts + past + ahead] == bad[starts + past]]
 
-    def cut(self, name: str, border: tuple[int, int], where: str) -> Windows:
+    def cut(self, name: str, border: tuple[int, int], where: str) -> SeriesWindows:
         """Return the windows whose steps to predict are within a border."""
         past, ahead = self.size
         positions = self.rows.positions
@@ -139,4 +139,4 @@ class _Cutter:
                 f"it on, one step of {self.rows.step} apart. Shorten `past` or `ahead`, give it a larger share, or set "
                 "gaps = 'hold' or step = 'row'."
             )
-        return Windows(self.inputs, self.goals, starts, past, ahead, self.names)
+        return SeriesWindows(self.inputs, self.goals, starts, past, ahead, self.names)

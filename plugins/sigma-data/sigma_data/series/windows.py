@@ -14,7 +14,7 @@ from sigma_kernel.graph import Spec
 LARGEST = 1 << 28  # bytes of the inputs of a block
 
 
-class Windows(Dataset):
+class SeriesWindows(Dataset):
     """Windows of ``past`` rows of ``inputs``, and of ``ahead`` rows of ``targets`` that follow them.
 
     ``inputs`` and ``targets`` have a row per time, and a number per column; ``starts`` are the first rows of the
@@ -39,7 +39,7 @@ class Windows(Dataset):
     @property
     def blocks(self) -> int:
         """Return the number of blocks, of at most 256 MiB each."""
-        return -(-len(self.starts) // self._size)
+        return -(-len(self.starts) // int(self._size))
 
     def rows(self, block: int) -> int:
         """Return the number of windows of a block."""
@@ -62,7 +62,7 @@ class Windows(Dataset):
         return self.starts[block * self._size : (block + 1) * self._size]
 
     def __repr__(self) -> str:
-        return f"Windows({len(self.starts)} windows of {self.past} rows)"
+        return f"SeriesWindows({len(self.starts)} windows of {self.past} rows)"
 
 
 def number_runs(positions: np.ndarray, groups: np.ndarray, size: int | None) -> np.ndarray:

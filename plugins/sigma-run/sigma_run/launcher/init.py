@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,6 +22,9 @@ train_file = lazy_function("sigma_run.launcher.run:train_file")  # only for --ru
 @click.command()
 @click.argument("what", metavar="[RECIPE|DATA]", required=False, default="default:first")
 @click.option("--target", metavar="COLUMN", help="Of DATA: the column to predict.")
+@click.option("--time", metavar="COLUMN", help="Of a series: the column of times.")
+@click.option("--ahead", metavar="STEPS", type=click.IntRange(min=1), help="Of a series: the steps to predict.")
+@click.option("--past", metavar="ROWS", type=click.IntRange(min=1), help="Of a series: the rows to predict from.")
 @click.option("--data", "is_data", is_flag=True, help="WHAT is a file or folder of data, also if it looks like a name.")
 @click.option("--run", "runs", is_flag=True, help="Train at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: NAME.toml]")
@@ -35,16 +39,19 @@ def init(
     runs: bool,
     output: Path | None,
     force: bool,
+    **series: Any,
 ) -> int:
     """Create a configuration file from a RECIPE, by default the first one to try, or from your own DATA.
 
     DATA is a file or a folder. Its columns are inspected, and the file says how each is used, and why; what is unsure
     is printed. A path has a suffix or a slash; the name of a recipe goes first.
     """
+    given = {"target": target, **series}
+    wishes = {name: str(value) for name, value in given.items() if value is not None}
     if is_data or _is_path(what):
-        name, text, notes = _draft(Path(what), output, {} if target is None else {"target": target})
-    elif target is not None:
-        raise SigmaConfigError(f"--target: {what!r} is a recipe. Give a path of data, or pass --data.")
+        name, text, notes = _draft(Path(what), output, wishes)
+    elif wishes:
+        raise SigmaConfigError(f"--{next(iter(wishes))}: {what!r} is a recipe. Give a path of data, or pass --data.")
     else:
         name, notes = catalogue().resolve("recipe", what).name, []
         text = offered(what).text
@@ -67,7 +74,7 @@ def _draft(place: Path, output: Path | None, wishes: dict[str, str]) -> tuple[st
     inside = place.resolve().is_relative_to(folder.resolve())
     written = place.resolve().relative_to(folder.resolve()) if inside else place.resolve()
     with usage_errors():
-        draft: ConfigurationDraft = choose_inspector(place).draft(place, written.as_posix(), wishes)
+        draft: ConfigurationDraft = choose_inspector(place, wishes).draft(place, written.as_posix(), wishes)
     return draft.name, draft.text, [*draft.notes]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,12 +44,16 @@ def usage_errors() -> Iterator[None]:
         raise SigmaConfigError(str(error)) from error
 
 
-def choose_inspector(place: Path) -> Inspector:
-    """Return the inspector that takes a file or folder; raise SigmaConfigError if there is none."""
+def choose_inspector(place: Path, wishes: Collection[str] = ()) -> Inspector:
+    """Return the first inspector that takes a file or folder, if possible one that can heed all wishes.
+
+    Raises SigmaConfigError if there is none.
+    """
     if not place.exists():
         raise SigmaConfigError(f"{place}: there is no such file or folder. Check the path.")
-    for component in catalogue().components("inspector"):
-        inspector: Inspector = load(component)()
+    inspectors: list[Inspector] = [load(component)() for component in catalogue().components("inspector")]
+    inspectors.sort(key=lambda inspector: len({*wishes} - {*inspector.wishes}))  # one that cannot heed all refuses
+    for inspector in inspectors:
         if inspector.takes(place):
             return inspector
     raise SigmaConfigError(
