@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from sigma_data.encoded import EncodedColumn, Place, join, make_encoder
 from sigma_data.encoders.columns import read_numbers
-from sigma_data.series.times import TimeStep, infer_step, read_column_of_times, to_integers
+from sigma_data.series.times import Spacing, infer_step, read_column_of_times, to_integers
 from sigma_data.series.windows import number_runs
 from sigma_kernel import SigmaDataError
 
@@ -31,7 +31,7 @@ class SeriesRows:
     names: Sequence[Any] = field(repr=False)
     numbers: np.ndarray = field(repr=False)
     real: np.ndarray = field(repr=False)
-    step: TimeStep
+    step: Spacing
     sorted: bool
     place: Place
 
@@ -63,7 +63,7 @@ class SeriesRows:
         return np.where(inside, values[np.maximum(before, 0)], np.nan)
 
 
-def sort_rows(table: Any, time: str, group: str | None, source: Any, step: TimeStep | None, hold: bool) -> SeriesRows:
+def sort_rows(table: Any, time: str, group: str | None, source: Any, step: Spacing | None, hold: bool) -> SeriesRows:
     """Return the rows of a table in order, with their step; raise SigmaDataError for times that occur twice."""
     times = _read_times(table[time], time, source.place)
     names, groups = _number_groups(table, group, source.place)

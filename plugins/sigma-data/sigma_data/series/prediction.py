@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from sigma_data.frames import check_names
 from sigma_data.series.layout import SeriesRows, encode_rows, restore_columns
-from sigma_data.series.times import TimeStep
+from sigma_data.series.times import Spacing
 from sigma_data.series.training import read_rows
 from sigma_data.series.windows import find_starts
 from sigma_kernel import SigmaConfigError, SigmaDataError
@@ -71,7 +71,7 @@ def _read_learned(learned: Mapping[str, Any], where: str) -> dict[str, Any]:
         held = learned["series"]
         unit, size, local = held["step"]
         numbers = {name: int(held[name]) for name in ("past", "ahead")}
-        return {**held, **numbers, "columns": restore_columns(held["columns"]), "step": TimeStep(unit, size, local)}
+        return {**held, **numbers, "columns": restore_columns(held["columns"]), "step": Spacing(unit, size, local)}
     except (AttributeError, KeyError, TypeError, ValueError, SigmaConfigError) as error:
         raise SigmaDataError(
             f"{where}: the series of the training is damaged in the checkpoint: it holds "

@@ -19,7 +19,7 @@ WORDS = ((7 * DAY, "week"), (DAY, "day"), (3_600_000_000, "hour"), (60_000_000, 
 
 
 @frozen
-class TimeStep:
+class Spacing:
     """The regular distance of two times: ``size`` units; ``local`` if it is one of the wall clock, such as a day."""
 
     unit: Unit
@@ -75,7 +75,7 @@ def to_integers(times: Any) -> np.ndarray:
     return np.asarray(pc.cast(times, pa.int64()).to_numpy(zero_copy_only=False), np.int64)
 
 
-def infer_step(times: Any, groups: np.ndarray) -> TimeStep:
+def infer_step(times: Any, groups: np.ndarray) -> Spacing:
     """Return the step that most neighbours within a group have; of several equally frequent ones, the smallest.
 
     ``times`` are sorted within each group.  Times on one day of the month are months apart, and times at one hour of
@@ -88,12 +88,12 @@ def infer_step(times: Any, groups: np.ndarray) -> TimeStep:
     values = to_integers(clock if local else times)
     apart = np.diff(values)[same]
     if not len(apart):
-        return TimeStep(unit)
+        return Spacing(unit)
     size = _most_frequent(apart)
     if unit == "microsecond" and size >= 28 * DAY and _are_months(values):
         months = values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
-        return TimeStep("month", _most_frequent(np.diff(months)[same]), local)
-    return TimeStep(unit, size, local)
+        return Spacing("month", _most_frequent(np.diff(months)[same]), local)
+    return Spacing(unit, size, local)
 
 
 def _are_months(values: np.ndarray) -> bool:

@@ -14,7 +14,7 @@ from sigma_data.encoded import EncodedColumn, join, make_encoder
 from sigma_data.encoders.date import DateEncoder
 from sigma_data.encoders.number import NumberEncoder
 from sigma_data.series.layout import SeriesRows, describe_columns, encode_rows, sort_rows
-from sigma_data.series.times import TimeStep
+from sigma_data.series.times import Spacing
 from sigma_data.series.windows import SeriesWindows, find_starts
 from sigma_data.splitting import allot, cut
 from sigma_kernel import Encoder, SigmaDataError
@@ -25,7 +25,7 @@ OF_DAYS = {"weekday", "weekend"}  # parts that say nothing of months
 
 def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dict[str, SeriesWindows], dict[str, Any]]:
     """Return the windows of each split of a data set ``series``, and what it learned."""
-    rows = read_rows(source, roles, TimeStep("row") if series.step == "row" else None, series.gaps == "hold")
+    rows = read_rows(source, roles, Spacing("row") if series.step == "row" else None, series.gaps == "hold")
     targets = {name: rows.read_target(name) for name in roles["targets"]}
     filled = {name: rows.fill(values) if series.gaps == "hold" else values for name, values in targets.items()}
     borders = divide_times(rows.positions, series.split, source.name)
@@ -48,7 +48,7 @@ def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dic
     return parts, learned
 
 
-def read_rows(source: Any, roles: Mapping[str, Any], step: TimeStep | None, hold: bool) -> SeriesRows:
+def read_rows(source: Any, roles: Mapping[str, Any], step: Spacing | None, hold: bool) -> SeriesRows:
     """Return the rows of a table in order; raise SigmaDataError if there is none."""
     wanted = [roles["time"], roles["group"], *roles["targets"], *roles["known"], *roles["others"]]
     table = source.read([*dict.fromkeys(name for name in wanted if name is not None)])
