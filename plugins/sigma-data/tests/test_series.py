@@ -89,6 +89,18 @@ def test_held_gaps_repeat_the_row_before_and_are_not_predicted(tmp_path: Path):
         len(Series(path, "load", "date", 3, 1, columns=PLAIN, split=ALL)["training"])
 
 
+def test_gaps_are_not_held_at_the_end_of_a_group(tmp_path: Path):
+    columns = {
+        "date": days(6) * 2,
+        "shop": ["a"] * 6 + ["b"] * 6,
+        "load": [0, 1, 2, 3, None, None, None, 7, 8, 9, 10, 11],
+    }
+    path = write(tmp_path / "ends.csv", columns)
+    series = Series(path, "load", "date", 2, 1, group="shop", columns=PLAIN, split=ALL, gaps="hold")
+    samples = series.samples(path, (2, 1), learned=series.learned)
+    assert samples[:, :, 0].tolist() == [[0, 1], [1, 2], [2, 3], [7, 8], [8, 9], [9, 10], [10, 11]]
+
+
 def test_a_step_of_a_month_has_any_length(tmp_path: Path):
     path = write(tmp_path / "months.csv", {"date": days(30, step="MS"), "load": np.arange(30.0)})
     series = Series(path, "load", "date", 3, 2, columns={"load": PLAIN["load"]}, split=ALL)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from sigma_data import Series, TableInspector
+from sigma_data.series.drafting import score_baselines
 from sigma_data.series.seasons import autocorrelate, find_peak
 from sigma_kernel import SigmaConfigError, SigmaDataError
 from sigma_testing import InspectorSuite
@@ -99,3 +100,10 @@ class TestSeriesInspector(InspectorSuite):
 
     def place(self, folder: Path) -> Path:
         return write_load(folder / "load.csv", 200)
+
+
+def test_a_season_shorter_than_the_steps_to_predict_is_repeated():
+    values = np.tile([1.0, 2.0, 5.0], 8)
+    errors = score_baselines(values, np.arange(10), 4, 7, 3)
+    assert errors["value of 3 steps before"] == 0.0
+    assert errors["last value"] > 1
