@@ -148,7 +148,8 @@ class Dataset(Settled):
     A dataset, or the mapping of splits that a configuration names, may have these attributes: ``classes``, the labels
     of its classes by index (:meth:`class_names` of the training split take precedence); ``white``, the value of a white
     pixel in its inputs; ``samples(path, shape, white) -> array``, which reads a file to predict from, one row per
-    sample; ``files(path)``, the files in a folder to predict from, in the order of their samples; and ``learned``,
+    sample; ``files(path)``, the files in a folder to predict from, in the order of their samples;
+    ``identify(path, learned) -> {column: texts}``, what identifies those samples, such as times; and ``learned``,
     plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that name.  Of these,
     ``frames`` has the table of an extractor for each section with named columns, which predicts from
     frames, and ``targets`` the names of the columns of each section that is predicted.

@@ -24,10 +24,12 @@ from sigma_data.datasets.mnist import Mnist as Mnist
 from sigma_data.datasets.npy import Npy as Npy
 from sigma_data.datasets.records import Records as Records
 from sigma_data.datasets.saved import Saved as Saved
+from sigma_data.datasets.series import Series as Series
 from sigma_data.datasets.shares import Shares as Shares
 from sigma_data.datasets.sound_folder import SoundFolder as SoundFolder
 from sigma_data.datasets.splits import Divided as Divided
 from sigma_data.datasets.splits import Splits as Splits
+from sigma_data.datasets.sunspots import Sunspots as Sunspots
 from sigma_data.datasets.synthetic import Synthetic as Synthetic
 from sigma_data.datasets.tabular import Tabular as Tabular
 from sigma_data.datasets.textures import Textures as Textures

@@ -113,6 +113,8 @@ OFFERED = {
         "synthetic": ("datasets.synthetic:Synthetic", "Random data of any shape, with labels that can be learned."),
         "csv": ("datasets.csv:Csv", "Your own CSV table, with a target column."),
         "table": ("datasets.tabular:Tabular", "Your own table of any format, with a kind for every column."),
+        "series": ("datasets.series:Series", "Your own series: windows of the past, and the steps to predict."),
+        "sunspots": ("datasets.sunspots:Sunspots", "Sunspots by month since 1749, in windows of 11 years (offline)."),
         "npy": ("datasets.npy:Npy", "Your own arrays, in .npy files."),
         "image_folder": (
             "datasets.image_folder:ImageFolder",

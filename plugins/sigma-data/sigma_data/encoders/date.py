@@ -164,21 +164,29 @@ def _is_words(column: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def _local_times(column: Any, with_offset: bool, zone: str) -> Any:
-    """Return a column of dates, times or words as local times, timestamps of microseconds."""
+def read_times(column: Any) -> Any:
+    """Return a column of dates, times or words as timestamps of microseconds, in UTC if words state offsets."""
+    return _read_times(decode(column), _state_offset([column]))
+
+
+def _read_times(column: Any, with_offset: bool) -> Any:
     if _is_words(column):
         text = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), r"(\.\d{6})\d+", r"\1")
         wanted = pa.timestamp("us", "UTC" if with_offset else None)
         how = "with its offset from UTC, like those before it" if with_offset else "without an offset from UTC"
         problem = f"{{}} is no date of the form 2024-03-31 or 2024-03-31 14:30:00, {how}. {FIX}"
-        times = cast(text, wanted, problem)
-    elif pa.types.is_timestamp(column.type):
-        times = pc.cast(column, pa.timestamp("us", column.type.tz), safe=False)
-    elif pa.types.is_date(column.type) or pa.types.is_null(column.type):
-        times = pc.cast(column, pa.timestamp("us"))
-    else:
-        refuse(~is_missing(column), column, f"{{}} is no date. {FIX}")
-        times = pa.nulls(len(column), pa.timestamp("us"))
+        return cast(text, wanted, problem)
+    if pa.types.is_timestamp(column.type):
+        return pc.cast(column, pa.timestamp("us", column.type.tz), safe=False)
+    if pa.types.is_date(column.type) or pa.types.is_null(column.type):
+        return pc.cast(column, pa.timestamp("us"))
+    refuse(~is_missing(column), column, f"{{}} is no date. {FIX}")
+    return pa.nulls(len(column), pa.timestamp("us"))
+
+
+def _local_times(column: Any, with_offset: bool, zone: str) -> Any:
+    """Return a column of dates, times or words as local times, timestamps of microseconds."""
+    times = _read_times(column, with_offset)
     if times.type.tz is None:
         return times
     return pc.local_timestamp(pc.cast(times, pa.timestamp("us", zone)))

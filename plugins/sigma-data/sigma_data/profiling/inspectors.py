@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import frozen
 
@@ -24,7 +25,9 @@ PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
 
 @frozen
 class TableInspector(Inspector):
-    """Inspect tables: files with rows and named columns, and folders of these."""
+    """Inspect tables: files with rows and named columns, and folders of these; with a ``time``, series."""
+
+    wishes: ClassVar[tuple[str, ...]] = ("target", "time", "ahead", "past")
 
     def takes(self, place: Path) -> bool:
         """Return whether the name is that of a table, or a folder has files with such names."""
@@ -44,8 +47,10 @@ class TableInspector(Inspector):
 
     def draft(self, place: Path | InMemory, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration that predicts the ``target`` from the other columns."""
-        if unknown := {*wishes} - {"target"}:
+        if unknown := {*wishes} - {*self.wishes}:
             raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit a table. Give --target.")
+        if {*wishes} - {"target"}:
+            return draft_series(place, written, wishes)
         source = open_table(place)
         if "target" not in wishes:
             names = source.schema.names
@@ -73,6 +78,15 @@ def inspect_table(source: RecordBatches, name: str) -> Inspection:
 
 def _name(place: Path | InMemory) -> str:
     return place.name if isinstance(place, Path) else "table"
+
+
+def draft_series(place: Path | InMemory, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
+    """Return a configuration that predicts the next steps of a series."""
+    for wish, why in (("time", "which column holds the times"), ("target", "which column is to be predicted")):
+        if wish not in wishes:
+            raise SigmaConfigError(f"{_name(place)}: {why}? Name it: --{wish} COLUMN.")
+    draft: Any = import_module("sigma_data.series.drafting").read_draft(open_table(place), place, written, wishes)
+    return ConfigurationDraft(draft.name, draft.text, draft.notes)
 
 
 def describe_oddities(profile: Profile) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -22,6 +23,9 @@ train_file = lazy_function("sigma_run.launcher.run:train_file")  # only for --ru
 @click.argument("what", metavar="[RECIPE|DATA]", required=False, default="default:first")
 @click.option("--target", metavar="COLUMN", help="Of DATA: the column to predict.")
 @click.option("--text", metavar="COLUMN", help="Of DATA: the column of texts to predict from.")
+@click.option("--time", metavar="COLUMN", help="Of a series: the column of times.")
+@click.option("--ahead", metavar="STEPS", type=click.IntRange(min=1), help="Of a series: the steps to predict.")
+@click.option("--past", metavar="ROWS", type=click.IntRange(min=1), help="Of a series: the rows to predict from.")
 @click.option("--data", "is_data", is_flag=True, help="WHAT is a file or folder of data, also if it looks like a name.")
 @click.option("--run", "runs", is_flag=True, help="Train at once.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write to this file. [default: NAME.toml]")
@@ -37,13 +41,15 @@ def init(
     runs: bool,
     output: Path | None,
     force: bool,
+    **series: Any,
 ) -> int:
     """Create a configuration file from a RECIPE, by default the first one to try, or from your own DATA.
 
     DATA is a file or a folder. Its columns are inspected, and the file says how each is used, and why; what is unsure
     is printed. A path has a suffix or a slash; the name of a recipe goes first.
     """
-    wishes = {name: column for name, column in (("target", target), ("text", text)) if column is not None}
+    given = {"target": target, "text": text, **series}
+    wishes = {name: str(value) for name, value in given.items() if value is not None}
     if is_data or _is_path(what):
         name, content, notes = _draft(Path(what), output, wishes)
     elif wishes:

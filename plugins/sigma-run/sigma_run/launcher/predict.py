@@ -91,7 +91,13 @@ def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None
     except SigmaDataError as error:
         raise _error_in_file(model, dict(zip(inputs, parts, strict=True)), error) from error
     places = [place for path, part in zip(inputs, parts, strict=True) for place in _places(model, path, len(part))]
-    return collect_predictions(model, predicted, places, top)
+    return collect_predictions(model, predicted, places, top, _identify(model, inputs))
+
+
+def _identify(model: Trained, inputs: tuple[Path, ...]) -> dict[str, list[str]]:
+    """Return what identifies the samples of all files, by column, for data of which samples are not rows."""
+    parts = [model.identify(path) for path in inputs]
+    return {name: [text for part in parts for text in part[name]] for name in parts[0]}
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -31,9 +32,15 @@ def predict_text(model: Trained, how: Mapping[str, Any], top: int) -> Prediction
     return collect_predictions(model, predicted, [("--text", 0)], top)
 
 
-def collect_predictions(model: Trained, predicted: Any, places: Sequence[tuple[str, int]], top: int) -> Predictions:
-    """Return what a network predicted for samples at these places."""
+def collect_predictions(
+    model: Trained,
+    predicted: Any,
+    places: Sequence[tuple[str, int]],
+    top: int,
+    identity: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Predictions:
+    """Return what a network predicted for samples at these places, and what identifies these."""
     outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
     choosing = model.network.choosing()
     classes = {name: model.names(name) for name in choosing}
-    return Predictions(outputs, choosing, classes, places, top, model.targets)
+    return Predictions(outputs, choosing, classes, places, top, model.targets, identity)

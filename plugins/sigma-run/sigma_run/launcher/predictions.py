@@ -25,7 +25,7 @@ class Predictions:
 
     ``choosing`` are the outputs that hold class probabilities; ``classes`` are their labels by output; ``places`` are
     the file and row of each sample; ``top`` is the number of classes to list; ``targets`` are the names of the columns
-    that outputs predict.
+    that outputs predict; ``identity`` has columns that identify samples, such as their times.
     """
 
     outputs: Mapping[str, np.ndarray]
@@ -34,6 +34,7 @@ class Predictions:
     places: Sequence[tuple[str, int]]
     top: int = 1
     targets: Mapping[str, Sequence[str]] = field(factory=dict)
+    identity: Mapping[str, Sequence[str]] = field(factory=dict)
 
     # -- JSON ----------------------------------------------------------------------------------------------------------
     def rows(self) -> list[dict[str, Any]]:
@@ -41,7 +42,9 @@ class Predictions:
         rows: list[dict[str, Any]] = []
         for number, (path, row) in enumerate(self.places):
             said = {name: self._describe_row(name, values[number]) for name, values in self.outputs.items()}
-            rows.append({"input": path, "row": row, **(said if len(said) > 1 else next(iter(said.values())))})
+            identity = {name: values[number] for name, values in self.identity.items()}
+            own = {"identity": identity} if identity else {}
+            rows.append({"input": path, "row": row, **own, **(said if len(said) > 1 else next(iter(said.values())))})
         return rows
 
     def _describe_row(self, output: str, values: np.ndarray) -> dict[str, Any]:
@@ -77,10 +80,10 @@ class Predictions:
     # -- table ---------------------------------------------------------------------------------------------------------
     def table(self) -> Iterator[list[str]]:
         """Yield the rows of a table, header first."""
-        yield [*PLACE, *(text for name in self.outputs for text in self._head(name))]
+        yield [*PLACE, *self.identity, *(text for name in self.outputs for text in self._head(name))]
         for number, (path, row) in enumerate(self.places):
             cells = (text for name, values in self.outputs.items() for text in self._cells(name, values[number]))
-            yield [path, str(row), *cells]
+            yield [path, str(row), *(values[number] for values in self.identity.values()), *cells]
 
     def _head(self, output: str) -> list[str]:
         before = f"{output}." if len(self.outputs) > 1 else ""
@@ -103,6 +106,7 @@ class Predictions:
     def columns(self) -> dict[str, Sequence[Any]]:
         """Return all predictions as columns: the class and its label, then every value."""
         columns: dict[str, Sequence[Any]] = {name: [place[i] for place in self.places] for i, name in enumerate(PLACE)}
+        columns |= {name: values for name, values in self.identity.items() if name not in PLACE}
         for name, values in self.outputs.items():
             before = f"{name}." if len(self.outputs) > 1 else ""
             columns |= {f"{before}{key}": column for key, column in self._columns(name, values).items()}

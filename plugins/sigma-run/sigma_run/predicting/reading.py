@@ -47,6 +47,9 @@ class Predictor(Protocol):
     def read(self, path: Path, white: float | None = None) -> np.ndarray:
         """Return the samples of a file."""
 
+    def identify(self, path: Path) -> Mapping[str, Sequence[Any]]:
+        """Return what identifies the samples of a file, by column; nothing if they are its rows."""
+
     def predict(self, samples: Any) -> Any:
         """Return the predictions for samples."""
 
@@ -117,7 +120,7 @@ def _read_samples(model: Predictor, path: Path, white: float | None) -> Iterator
         )
     (section,) = model.shapes
     rows, files = _rows_at_once(model), getattr(model.dataset, "files", None)
-    if path.is_dir() and files is not None:
+    if files is not None and (path.is_dir() or path.suffix.lower() == ".zip"):
         listed = files(path)
         for begin in range(0, len(listed), rows):
             some = listed[begin : begin + rows]
@@ -125,11 +128,11 @@ def _read_samples(model: Predictor, path: Path, white: float | None) -> Iterator
             yield InputPart({section: pixels}, {"file": [str(file) for file in some]})
         return
     samples = model.read(path, white)
-    alone = path.suffix.lower() in PICTURES
+    alone = {"file": [str(path)]} if path.suffix.lower() in PICTURES else {}
+    identity = alone or model.identify(path) or {"row": np.arange(len(samples))}
     for begin in range(0, len(samples), rows):
-        some = samples[begin : begin + rows]
-        names = {"file": [str(path)]} if alone else {"row": np.arange(begin, begin + len(some))}
-        yield InputPart({section: some}, names)
+        names = {name: values[begin : begin + rows] for name, values in identity.items()}
+        yield InputPart({section: samples[begin : begin + rows]}, names)
 
 
 def describe_replaced(replaced: Mapping[str, tuple[int, int]]) -> str:

@@ -1,0 +1,1 @@
+"""Series: times as regular steps, and windows over rows that follow each other."""

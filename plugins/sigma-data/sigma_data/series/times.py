@@ -1,0 +1,112 @@
+"""Times of a series as whole numbers, their regular step, and rows that follow each other by it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from sigma_data.encoders.columns import decode, read_numbers
+from sigma_data.encoders.date import read_times
+from sigma_kernel import SigmaDataError
+
+Unit = Literal["row", "number", "microsecond", "month"]
+DAY = 86_400_000_000  # microseconds
+WORDS = ((7 * DAY, "week"), (DAY, "day"), (3_600_000_000, "hour"), (60_000_000, "minute"), (1_000_000, "second"))
+
+
+@frozen
+class Spacing:
+    """The regular distance of two times: ``size`` units; ``local`` if it is one of the wall clock, such as a day."""
+
+    unit: Unit
+    size: int = 1
+    local: bool = False
+
+    def positions(self, times: Any) -> np.ndarray:
+        """Return times as int64, of which neighbours differ by ``size``."""
+        values = to_integers(_wall_clock(times) if self.local else times)
+        if self.unit == "month":
+            return values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+        return values
+
+    def shift(self, times: Any, steps: int) -> Any:
+        """Return the times that come so many steps later; those of rows, and of wall clocks, in the same form."""
+        if self.unit == "row" or not steps:
+            return times
+        values = to_integers(_wall_clock(times) if self.local else times)
+        if self.unit == "month":
+            moments = values.astype("datetime64[us]")
+            months = moments.astype("datetime64[M]")
+            values = ((months + steps * self.size).astype("datetime64[us]") + (moments - months)).astype(np.int64)
+        else:
+            values = values + steps * self.size
+        if pa.types.is_integer(times.type):
+            return pa.array(values)
+        zone = None if self.local else times.type.tz
+        return pa.array(values, pa.timestamp("us", zone))
+
+    def __str__(self) -> str:
+        if self.unit != "microsecond":
+            return "row" if self.unit == "row" else f"{self.size} month" if self.unit == "month" else f"{self.size}"
+        size, word = next(((size, word) for size, word in WORDS if not self.size % size), (1, "microsecond"))
+        return f"{self.size // size} {word}"
+
+
+def read_column_of_times(column: Any) -> Any:
+    """Return a column of whole numbers, dates, times or words for these as int64 or timestamps of microseconds."""
+    column = decode(column)
+    if not (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        return read_times(column)
+    values = read_numbers(column)
+    wrong = np.flatnonzero(values != np.rint(values))
+    if len(wrong):
+        raise SigmaDataError(
+            f"{values[wrong[0]]} is no whole number of steps. Count steps, or give dates.", row=wrong[0]
+        )
+    return pa.array(values.astype(np.int64))
+
+
+def to_integers(times: Any) -> np.ndarray:
+    """Return times as int64; of timestamps, microseconds since 1970."""
+    return np.asarray(pc.cast(times, pa.int64()).to_numpy(zero_copy_only=False), np.int64)
+
+
+def infer_step(times: Any, groups: np.ndarray) -> Spacing:
+    """Return the step that most neighbours within a group have; of several equally frequent ones, the smallest.
+
+    ``times`` are sorted within each group.  Times on one day of the month are months apart, and times at one hour of
+    the day are days apart on the wall clock of their zone.
+    """
+    same = groups[1:] == groups[:-1]
+    unit: Unit = "number" if pa.types.is_integer(times.type) else "microsecond"
+    clock = times if unit == "number" else _wall_clock(times)
+    local = clock is not times and len(np.unique(to_integers(clock) % DAY)) == 1
+    values = to_integers(clock if local else times)
+    apart = np.diff(values)[same]
+    if not len(apart):
+        return Spacing(unit)
+    size = _most_frequent(apart)
+    if unit == "microsecond" and size >= 28 * DAY and _are_months(values):
+        months = values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+        return Spacing("month", _most_frequent(np.diff(months)[same]), local)
+    return Spacing(unit, size, local)
+
+
+def _are_months(values: np.ndarray) -> bool:
+    moments = values.astype("datetime64[us]")
+    return len(np.unique(moments - moments.astype("datetime64[M]"))) == 1
+
+
+def _most_frequent(values: np.ndarray) -> int:
+    distinct, counts = np.unique(values, return_counts=True)
+    return int(distinct[np.argmax(counts)])
+
+
+def _wall_clock(times: Any) -> Any:
+    if pa.types.is_integer(times.type) or times.type.tz is None:
+        return times
+    return pc.local_timestamp(times)
