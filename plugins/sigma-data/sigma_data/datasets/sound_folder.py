@@ -10,10 +10,10 @@ import numpy as np
 from attrs import define, field
 
 from sigma_data.arrays import Arrays
-from sigma_data.pictures.labelled import LabelledPictures, read_folders, split_folders
 from sigma_data.datasets.splits import Divided, Loaded
 from sigma_data.derived import Derived
 from sigma_data.pictures.folder import list_pictures, picture_at
+from sigma_data.pictures.labelled import LabelledPictures, read_folders, split_folders
 from sigma_data.sound.decoding import ENDS, SoundForm
 from sigma_data.sound.files import check_sounds, decode_files, describe_skipped
 from sigma_data.splitting import fold_names

@@ -11,11 +11,11 @@ import numpy as np
 from attrs import evolve
 
 from sigma_data.datasets.image_folder import ImageFolder
-from sigma_data.pictures.labelled import split_folders
 from sigma_data.datasets.tabular import Tabular, choose_for
 from sigma_data.examining.alike import LEAST, shrink
 from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_columns, hash_matrix, mix
 from sigma_data.pictures.folder import list_pictures
+from sigma_data.pictures.labelled import split_folders
 from sigma_data.pictures.rows import Pictures
 from sigma_data.subset import Subset
 from sigma_data.tables import open_table

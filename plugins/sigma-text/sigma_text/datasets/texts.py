@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from attrs import define, field
 
-from sigma_data.pictures.labelled import SPLITS, split_folders
 from sigma_data.labels import list_first
 from sigma_data.pictures.folder import subfolders
+from sigma_data.pictures.labelled import SPLITS, split_folders
 from sigma_kernel import SigmaDataError
 from sigma_kernel.settings import ge
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
