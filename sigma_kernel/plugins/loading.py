@@ -123,7 +123,8 @@ class Loader:
         if wanted is not None and not isinstance(value, (wanted, *also)):
             raise Mismatch(component_words(kind), value)
         try:
-            schema = _loadable_settings(type(value))
+            cls: Any = type(value)
+            schema = _loadable_settings(cls)
         except SigmaPluginError:  # annotations that only type checkers can resolve
             return value
         faults, new = Faults(), dict[str, Any]()

@@ -54,10 +54,10 @@ class TableInspector(Inspector):
         source = open_table(place)
         if "target" not in wishes:
             names = source.schema.names
+            shell = f"--target {names[-1]!r}, or from Python " if isinstance(place, Path) else ""
             raise SigmaConfigError(
-                f"{source.name}: which column is to be predicted? Name it: --target {names[-1]!r}, or from Python "
-                f"trainer.target = {names[-1]!r}. There are: {', '.join(names[:12])}"
-                f"{', ...' if len(names) > 12 else ''}."
+                f"{source.name}: which column is to be predicted? Name it: {shell}trainer.target = {names[-1]!r}. "
+                f"There are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
             )
         table = source.read()
         profile = profile_table(table, _name(place))

@@ -73,6 +73,10 @@ class RecordBatches:
         schema = self.schema if columns is None else pa.schema([self._field(name) for name in columns])
         return pa.Table.from_batches(self._iterate(columns), schema)
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows as a stream of Arrow, which frames of any library take."""
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self)).__arrow_c_stream__(requested_schema)
+
     def _field(self, name: str) -> Any:
         if name not in self.schema.names:
             raise SigmaDataError(f"{self.name}: there is no column {name!r}.{suggest_name(name, self.schema.names)}")

@@ -67,8 +67,8 @@ def open_table(
     scheme = place.partition("://")[0] if isinstance(place, str) and "://" in place else ""
     if database is not None or (scheme and (query is not None or scheme in DATABASES)):
         return _sql(database or place, query)
-    about = {"format": format, "member": member, "limit": limit, "query": query, "exact": exact, "sheet": sheet}
-    return _open_place(FsspecFile(place) if scheme else place, partial(_open_source, **about, text=text))
+    read = partial(_open_source, format=format, member=member, limit=limit, query=query, exact=exact, sheet=sheet)
+    return _open_place(FsspecFile(place) if scheme else place, partial(read, text=text))
 
 
 def _open_place(place: Any, read: Callable[..., RecordBatches]) -> RecordBatches:

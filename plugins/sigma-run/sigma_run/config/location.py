@@ -95,8 +95,8 @@ def _files(configuration: Configuration) -> Iterator[tuple[Place, Path]]:
 
 def _list_paths(choice: Choice[Any], head: Place) -> Iterator[tuple[Place, Path]]:
     for name, setting in settings(choice.factory).items():
-        types = (setting.type, *get_args(setting.type))
-        if Path in types and NoneType not in types:
-            yield (*head, name), choice.settings[name]
-        elif isinstance(inner := choice.settings.get(name), Choice):
-            yield from _list_paths(inner, (*head, name))
+        types, value = (setting.type, *get_args(setting.type)), choice.settings.get(name)
+        if Path in types and NoneType not in types and isinstance(value, Path):
+            yield (*head, name), value
+        elif isinstance(value, Choice):
+            yield from _list_paths(value, (*head, name))

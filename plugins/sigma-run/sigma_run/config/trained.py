@@ -165,11 +165,6 @@ class Trained:
         reader = resolve("reader", {"type": "default:samples", "shape": shape, "white": white})
         return np.asarray(reader.read(resolve("source", {"type": "default:file", "path": path}))["values"])
 
-    def identify(self, path: Path) -> Mapping[str, Sequence[str]]:
-        """Return what identifies the samples of a file, such as times, by column; nothing if they are its rows."""
-        own = getattr(self.trainer.data, "identify", None)
-        return {} if own is None else dict(own(path, self.checkpoint.values.get("learned", {})))
-
     def classify(self, samples: Any) -> Any:
         """Return the most probable class of each sample, as ``trainer.classify`` does."""
         evaluator, steps, arrays = self._ready(samples)

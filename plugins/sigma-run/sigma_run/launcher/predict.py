@@ -17,6 +17,7 @@ from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.predicted_text import collect_predictions, predict_text, reads_texts
 from sigma_run.launcher.predictions import Predictions, write
 from sigma_run.launcher.saved_table import WantedTable, table_options
+from sigma_run.predicting.reading import identify_samples
 
 
 @click.command()
@@ -69,10 +70,16 @@ def predict(
     predictions = predict_text(model, how, top) if continues else _predict_files(model, inputs, white, top)
     if output is not None:
         write(output, predictions)
-    if as_json:
-        document({"folder": str(run), "checkpoint": str(model.path), "predictions": predictions.rows()})
-    elif output is None:
+    if as_json or output is None:
+        _show(predictions, {"folder": str(run), "checkpoint": str(model.path)} if as_json else None)
+
+
+def _show(predictions: Predictions, about: dict[str, str] | None) -> None:
+    """Print predictions as a document that also says this about them; or else as a table."""
+    if about is None:
         table(predictions.table())
+    else:
+        document({**about, "predictions": predictions.rows()})
 
 
 def _say_checkpoint(model: Trained) -> None:
@@ -94,9 +101,9 @@ def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None
     return collect_predictions(model, predicted, places, top, _identify(model, inputs))
 
 
-def _identify(model: Trained, inputs: tuple[Path, ...]) -> dict[str, list[str]]:
+def _identify(model: Trained, inputs: tuple[Path, ...]) -> dict[str, list[Any]]:
     """Return what identifies the samples of all files, by column, for data of which samples are not rows."""
-    parts = [model.identify(path) for path in inputs]
+    parts = [identify_samples(model, path) for path in inputs]
     return {name: [text for part in parts for text in part[name]] for name in parts[0]}
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.contracts import Label
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.network.network import Network
 
@@ -24,6 +25,7 @@ class Predictor(Protocol):
 
     shapes: Mapping[str, tuple[int, ...]]
     network: Network
+    checkpoint: Checkpoint
 
     @property
     def batch_size(self) -> int:
@@ -46,9 +48,6 @@ class Predictor(Protocol):
 
     def read(self, path: Path, white: float | None = None) -> np.ndarray:
         """Return the samples of a file."""
-
-    def identify(self, path: Path) -> Mapping[str, Sequence[Any]]:
-        """Return what identifies the samples of a file, by column; nothing if they are its rows."""
 
     def predict(self, samples: Any) -> Any:
         """Return the predictions for samples."""
@@ -129,10 +128,17 @@ def _read_samples(model: Predictor, path: Path, white: float | None) -> Iterator
         return
     samples = model.read(path, white)
     alone = {"file": [str(path)]} if path.suffix.lower() in PICTURES else {}
-    identity = alone or model.identify(path) or {"row": np.arange(len(samples))}
+    numbers: dict[str, Any] = {"row": np.arange(len(samples))}
+    identity = alone or identify_samples(model, path) or numbers
     for begin in range(0, len(samples), rows):
         names = {name: values[begin : begin + rows] for name, values in identity.items()}
         yield InputPart({section: samples[begin : begin + rows]}, names)
+
+
+def identify_samples(model: Predictor, path: Path) -> Mapping[str, Sequence[Any]]:
+    """Return what identifies the samples of a file, such as times, by column; nothing if they are its rows."""
+    own = getattr(model.dataset, "identify", None)
+    return {} if own is None else dict(own(path, model.checkpoint.values.get("learned", {})))
 
 
 def describe_replaced(replaced: Mapping[str, tuple[int, int]]) -> str:

@@ -205,6 +205,12 @@ class _Evaluation:
             }
         return results
 
+    def _backend(self) -> Backend:
+        """Return the reference, on which nothing is compiled: that of the run, if it is one."""
+        setup, name = self.session.setup, rooms.reference()
+        own = setup.programs.backend
+        return own if self.session.backend_name == name else self.judged.setup.model.resolve(Backend, name)
+
     def _block(self, outputs: Host) -> Host:
         """Return the sections that the costs read."""
         network, precision = self.judged.network(), self.judged.setup.model.precision
@@ -216,7 +222,7 @@ class _Evaluation:
         """Return the evaluator of the costs on sections like those of a block."""
         whole, network = self.judged.setup.model, self.judged.network()
         specs = {name: Spec(values.shape[1:], values.dtype.name) for name, values in block.items()}
-        backend: Backend = whole.resolve(Backend, rooms.reference())
+        backend = self._backend()
         shapes = network.declare(specs, whole.precision, whole.resolve)
         bare: Mapping[str, Any] = {"low": "", "optimisers": {}, "owners": {}, "metrics": {}}
         model = evolve(whole, network=network, shapes=shapes, sections=specs, **bare)
