@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,7 @@ from sigma_kernel import SigmaDataError, SigmaError
 from sigma_training.optional import optional
 
 LARGEST = 1 << 26  # bytes of a tokenizer.json
+TOGETHER = 1 << 13  # texts that are encoded at once
 
 
 @frozen(eq=False)
@@ -75,18 +76,23 @@ class Pairs:
         """Return how many texts have each number of tokens."""
         lengths: Counter[int] = Counter()
         for texts in batches:
-            lengths.update(map(len, self._encode(texts)))
+            lengths.update(len(ids) for some in self._encode(texts) for ids in some)
         return lengths
 
     def encode(self, texts: Any, length: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the texts of all tokens, at most ``length`` of each, and the tokens' numbers."""
-        numbers = [ids[:length] for ids in self._encode(texts)]
-        counts = np.fromiter(map(len, numbers), np.int64, len(numbers))
-        flat = np.fromiter(chain.from_iterable(numbers), np.int64, int(counts.sum()))
-        return np.repeat(np.arange(len(numbers)), counts), flat
+        counts, parts = list[int](), [np.zeros(0, np.int64)]
+        for some in self._encode(texts):
+            numbers = [ids[:length] for ids in some]
+            counts.extend(map(len, numbers))
+            parts.append(np.fromiter(chain.from_iterable(numbers), np.int64, sum(counts[-len(numbers) :])))
+        return np.repeat(np.arange(len(counts)), counts), np.concatenate(parts)
 
-    def _encode(self, texts: Any) -> list[list[int]]:
-        return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts.to_pylist())]
+    def _encode(self, texts: Any) -> Iterator[list[list[int]]]:
+        """Yield the tokens of so many texts at a time, as their objects of Python fit into caches."""
+        for first in range(0, len(texts), TOGETHER):
+            some = texts.slice(first, TOGETHER).to_pylist()
+            yield [encoding.ids for encoding in self.tokenizer.encode_batch_fast(some)]
 
 
 @lru_cache(maxsize=4)
