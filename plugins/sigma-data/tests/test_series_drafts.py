@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sigma_data import Series, TableInspector
+from sigma_data import Series, DataInspector
 from sigma_data.series.drafting import score_baselines
 from sigma_data.series.seasons import autocorrelate, find_peak
 from sigma_kernel import SigmaConfigError, SigmaDataError
@@ -30,7 +30,7 @@ def write_load(path: Path, hours: int = 600, groups: tuple[str, ...] = ("",)) ->
 
 
 def draft(path: Path, **wishes: str) -> Any:
-    return TableInspector().draft(path, path.as_posix(), WISHES | wishes)
+    return DataInspector().draft(path, path.as_posix(), WISHES | wishes)
 
 
 def test_the_past_is_the_season(tmp_path: Path):
@@ -81,9 +81,9 @@ def test_autocorrelations_are_those_of_numpy():
 def test_wishes_that_do_not_fit_are_refused(tmp_path: Path):
     path = write_load(tmp_path / "load.csv", 60)
     with pytest.raises(SigmaConfigError, match="which column holds the times"):
-        TableInspector().draft(path, "x", {"target": "load", "ahead": "2"})
+        DataInspector().draft(path, "x", {"target": "load", "ahead": "2"})
     with pytest.raises(SigmaConfigError, match="which column is to be predicted"):
-        TableInspector().draft(path, "x", {"time": "date"})
+        DataInspector().draft(path, "x", {"time": "date"})
     with pytest.raises(SigmaDataError, match="there is no column 'dates'"):
         draft(path, time="dates")
     with pytest.raises(
@@ -95,8 +95,8 @@ def test_wishes_that_do_not_fit_are_refused(tmp_path: Path):
 class TestSeriesInspector(InspectorSuite):
     wishes = WISHES
 
-    def make(self) -> TableInspector:
-        return TableInspector()
+    def make(self) -> DataInspector:
+        return DataInspector()
 
     def place(self, folder: Path) -> Path:
         return write_load(folder / "load.csv", 200)

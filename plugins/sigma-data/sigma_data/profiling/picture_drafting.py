@@ -131,7 +131,7 @@ class PictureDraft:
         cost, _, _ = FIGURES[self.task.kind]
         sides = f"{self.size.height} x {self.size.width}"
         yield f"[network]                       # of a size for {self.rows:,} pictures of {sides}"
-        yield from ('architecture = """', "input(none, none, none)")
+        yield from ('architecture = """', "input()")
         for filters in choose_filters(self.rows, self.size.shorter):
             block = f'conv2d({filters}, 3, padding="same", bias=false) + batch_norm() + activation("relu")'
             yield f"+ {block} + max_pool(2)"

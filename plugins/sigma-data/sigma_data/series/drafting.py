@@ -80,7 +80,7 @@ class SeriesDraft:
     def _network(self) -> Iterator[str]:
         width = choose_width(self.windows)
         yield from (f"[network]                       # of a size for {self.windows:,} windows", 'architecture = """')
-        yield f'input(none, none) + flatten() + dense({width}, activation="relu") + dropout(0.2) + output({self.ahead})'
+        yield f'input() + flatten() + dense({width}, activation="relu") + dropout(0.2) + output({self.ahead})'
         yield from ("+ squared_difference()", '"""', "", "[trainer]")
         yield from ('optimiser = { type = "adamw", learning_rate = 0.001 }', f"epochs = {self._epochs}", "")
         yield from ("[hooks.score]", 'type = "mean_absolute_error"', 'on = "validation"', 'every = "1 epoch"', "")

@@ -86,7 +86,7 @@ class TextDraft:
         yield f"[network]                       # of a size for {self.profile.rows:,} texts"
         yield 'architecture = """'
         if self._is_bag:
-            yield f"input(none) + dropout(0.5) + {ends}"
+            yield f"input() + dropout(0.5) + {ends}"
         else:
             units = next((units for limit, units in UNITS if self.profile.rows < limit), MOST_UNITS)
             yield f'input(none, dtype="int32") + embedding({self._words + FIRST}, {units}, padding=0) + permute(2, 1)'
