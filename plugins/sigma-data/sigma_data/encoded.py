@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -13,13 +13,16 @@ from attrs import evolve, field, frozen
 
 from sigma_data.frames import check_names
 from sigma_data.streaming import RowsToPredict, stream_rows
+from sigma_data.threads import map_in_threads
 from sigma_kernel import Encoder, Extractor, SigmaConfigError, SigmaDataError, catalogue
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.settings import SHAPE, optional
 
 TOGETHER = 1024  # rows whose columns are joined at once
+MANY = 1 << 16  # rows of which columns are encoded in threads
 OWN = "python"  # in place of the name of a component, for a class of one's own code
 
+R = TypeVar("R")
 Place = Callable[[int], str]  # where a row is, for errors
 
 
@@ -103,7 +106,8 @@ class EncodedColumns(Extractor):
 
     def fit(self, table: Any, targets: np.ndarray | None, place: Place) -> EncodedColumns:
         """Return the same columns, fitted on the rows of a table of Arrow, with the number or class of each."""
-        return evolve(self, columns=tuple(column.fit(table, targets, place) for column in self.columns))
+        fitted = self._map(lambda column: column.fit(table, targets, place), table.num_rows)
+        return evolve(self, columns=tuple(fitted))
 
     def extract(self, records: Any) -> dict[str, np.ndarray]:
         """Return the section; raise SigmaDataError for columns and values that do not fit."""
@@ -113,9 +117,13 @@ class EncodedColumns(Extractor):
     def apply(self, table: Any, place: Place, training: np.ndarray | None = None) -> np.ndarray:
         """Return the section of a table of Arrow; ``training`` are the rows that encoders were fitted on, in order."""
         check_names(dict.fromkeys(table.column_names), self.names, table.column_names, "table")
-        parts = [column.apply(table, place, training) for column in self.columns]
+        parts = self._map(lambda column: column.apply(table, place, training), table.num_rows)
         whole = join_columns(parts)
         return whole if self.shape is None else whole.reshape(len(whole), *self.shape)
+
+    def _map(self, act: Callable[[EncodedColumn], R], rows: int) -> list[R]:
+        """Return what a function returns for each column; in threads where there are many rows."""
+        return map_in_threads(act, self.columns) if rows >= MANY else [*map(act, self.columns)]
 
     def stream(self, others: Sequence[Any], place: Any, rows: int, **how: Any) -> Iterator[RowsToPredict]:
         """Yield a table in parts, with the sections of other extractors; see :func:`stream_rows`."""

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sigma_data import Series, DataInspector
+from sigma_data import DataInspector, Series
 from sigma_data.series.drafting import score_baselines
 from sigma_data.series.seasons import autocorrelate, find_peak
 from sigma_kernel import SigmaConfigError, SigmaDataError

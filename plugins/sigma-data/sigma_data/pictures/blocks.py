@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,6 +17,7 @@ from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError, pi
 from sigma_data.pictures.folder import Picture
 from sigma_data.pictures.opening import OpenPicture, open_place
 from sigma_data.pictures.progress import DecodingProgress, report
+from sigma_data.threads import count_processors
 from sigma_kernel import SigmaDataError
 
 PREPARED = 1 << 28  # most bytes of the pictures of a block, once they are floats of 32 bits
@@ -147,8 +147,3 @@ def describe_left_out(blocks: Sequence[PictureBlock], others: Sequence[str]) -> 
 
 def _count(items: Sized, what: str) -> str:
     return f"1 {what} is" if len(items) == 1 else f"{len(items):,} {what}s are"
-
-
-def count_processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,7 +11,6 @@ from typing import IO
 import numpy as np
 from attrs import evolve, frozen
 
-from sigma_data.pictures.blocks import count_processors
 from sigma_data.pictures.decoding import (
     FAULTS,
     FORMATS,
@@ -24,6 +23,7 @@ from sigma_data.pictures.decoding import (
 from sigma_data.pictures.folder import Picture
 from sigma_data.pictures.opening import OpenPicture, open_place
 from sigma_data.pictures.progress import DecodingProgress
+from sigma_data.threads import count_processors
 
 SIDE = 32  # of the small copy
 LARGEST = 1 << 26  # pixels of a file, as image_folder has it by default

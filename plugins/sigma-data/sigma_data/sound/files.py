@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
-from sigma_data.pictures.blocks import count_processors
 from sigma_data.pictures.folder import Picture
 from sigma_data.sound.decoding import SoundForm, UnreadableSoundError, soundfile
+from sigma_data.threads import count_processors
 from sigma_kernel import SigmaDataError
 
 SHOWN = 10  # files named in an error

@@ -1,0 +1,24 @@
+"""Threads for work whose libraries release the lock of the interpreter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T, R = TypeVar("T"), TypeVar("R")
+
+
+def count_processors() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def map_in_threads(act: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Return what a function returns for each item, in their order; the first error of that order is raised."""
+    threads = min(len(items), count_processors())
+    if threads < 2:
+        return [*map(act, items)]
+    with ThreadPoolExecutor(threads, "sigma-data") as pool:
+        return [*pool.map(act, items)]
