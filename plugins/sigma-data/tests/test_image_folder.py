@@ -222,7 +222,7 @@ def test_a_file_that_cannot_be_opened_is_broken(root, monkeypatch):
             raise PermissionError(13, "Permission denied")
         return opening(path, *arguments)
 
-    monkeypatch.setattr("sigma_data.pictures.blocks.os.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     assert "cat/05.png: cannot be read: Permission denied" in refusal(root)
 
 
@@ -512,7 +512,7 @@ def test_a_file_that_may_be_read_by_now_is_decoded_although_the_cache_has_it_as_
         return opening(path, *arguments)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("sigma_data.pictures.blocks.os.open", refuse)
+        patched.setattr("os.open", refuse)
         assert "Permission denied" in refusal(root, **settings)
     assert 5 in values(ImageFolder(root, **SIZE, **settings)["training"])
 
