@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -11,8 +12,6 @@ import numpy as np
 from attrs import Attribute, define, field
 
 from sigma_data.class_weights import RULE, weigh_splits
-from sigma_data.pictures.folder import list_pictures
-from sigma_data.pictures.samples import saved_samples
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, Folding, check, fold_names, split
@@ -66,8 +65,9 @@ class Splits(Mapping[str, Dataset], ABC):
         Columns are found by name, if a run on columns with names has ``learned`` these; pictures are brought to the
         form of those of the training.
         """
-        if (pictures := saved_samples(learned, str(path))) is not None:
-            return pictures.read(path, shape, white)
+        saved: Any = import_module("sigma_data.pictures.samples").saved_samples(learned, str(path))  # not before
+        if saved is not None:
+            return np.asarray(saved.read(path, shape, white))
         table = read_table(learned or {}, "inputs", str(path))
         names = (learned or {}).get("columns", {}).get("inputs", ())
         settings: dict[str, Any] = {"inputs": tuple(names)} if names else {}
@@ -79,7 +79,8 @@ class Splits(Mapping[str, Dataset], ABC):
 
     def files(self, path: Path) -> list[Path]:
         """Return the pictures in a folder, in the order of their samples."""
-        return [path / picture.path for picture in list_pictures(path).pictures]
+        listing: Any = import_module("sigma_data.pictures.folder").list_pictures(path)
+        return [path / picture.path for picture in listing.pictures]
 
     def _load_once(self) -> Loaded:
         if self._loaded is None:

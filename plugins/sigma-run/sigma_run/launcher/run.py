@@ -14,9 +14,11 @@ from sigma_kernel.signals import EARLY
 from sigma_run.config import Document, build, override, prepare
 from sigma_run.launcher.configured import debug_option, open_document, recipe_or_file, totals, understood
 from sigma_run.launcher.group import DEBUG, fail
+from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, toml
 from sigma_run.launcher.showing import add_monitors, hush, shows, tell
-from sigma_run.launcher.studies import run_study
+
+run_study = lazy_function("sigma_run.launcher.studies:run_study")  # only for --seeds and --folds
 
 
 @click.command()
@@ -51,7 +53,7 @@ def run(
     """
     described = add_monitors(_apply_options(open_document(what, overrides), backend, seed, epochs), monitors)
     if seeds is not None or folds is not None:
-        return run_study(described, seeds, folds, as_json, quiet)
+        return int(run_study(described, seeds, folds, as_json, quiet))
     configuration = understood(described)
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment, begins=True)
