@@ -106,8 +106,7 @@ class Recovery:
 
         After a command that has replaced arrays or components, nothing is recorded until then.
         """
-        bare = evolve(state, arrays=dict.fromkeys(state.arrays))
-        mark = BurstStart(setup, bare, pickle.dumps(state.memory), progress, position)
+        mark = BurstStart(setup, state.without_arrays(), pickle.dumps(state.memory), progress, position)
         self._compute = compute or compute_fused
         self._records &= self._finite and self._is_continued(mark, state.arrays)
         if self._finite and time.perf_counter() >= self._next:

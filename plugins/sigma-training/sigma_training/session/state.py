@@ -145,6 +145,20 @@ class RunState:
         """Return whether a hook has brought back an earlier state since training ended."""
         return any(name.startswith(LAST) for name in self.kept)
 
+    def after_burst(
+        self, arrays: Mapping[str, Any], cursor: Cursor, moment: Moment, published: Mapping[str, Any], sums: Sums
+    ) -> RunState:
+        """Return this state with what a burst changes: as ``evolve`` does, in half the time."""
+        return RunState(
+            arrays=arrays, kept=self.kept, moment=moment, cursor=cursor, live=self.live, memory=self.memory,
+            published=published, sums=sums, changes=self.changes, data=self.data, undo=self.undo,
+        )  # fmt: skip
+
+    def without_arrays(self) -> RunState:
+        """Return this state with the names of its arrays alone."""
+        names: dict[str, Any] = dict.fromkeys(self.arrays)
+        return self.after_burst(names, self.cursor, self.moment, self.published, self.sums)
+
     def without_last(self) -> RunState:
         """Return this state, from which training goes on, without the one in which it ended."""
         return evolve(self, kept={name: value for name, value in self.kept.items() if not name.startswith(LAST)})
@@ -210,7 +224,7 @@ def count_burst(
     sums = add_to_sums(state.sums if feed.iteration_in_epoch(state.cursor) else {}, values)
     moment = state.moment.advance(result.done, result.done * size, seconds, cursor.epoch - state.cursor.epoch)
     published = {**state.published, **result.published, **latest(values, sums, setup.model.costs)}
-    return evolve(state, arrays=result.state, cursor=cursor, moment=moment, published=published, sums=sums), values
+    return state.after_burst(result.state, cursor, moment, published, sums), values
 
 
 def steps_of(state: RunState, setup: Setup, arrays: Arrays | None = None) -> Steps:
