@@ -150,8 +150,8 @@ def test_only_training_that_waits_for_it_is_said_to_compile(
     state: str, seen: str, background: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with _in(state, background) as sigma:
-        (lifecycle,) = sigma.lifecycles().values()  # its flag is that of a thread, which resets it
-        monkeypatch.setattr(type(lifecycle), "is_compiling", property(lambda _: True))
+        lifecycle = type(sigma.trainer("trainer").lifecycle)  # the flag of an object is reset by its thread
+        monkeypatch.setattr(lifecycle, "is_compiling", property(lambda _: True))
         assert sigma.status() == seen
 
 
