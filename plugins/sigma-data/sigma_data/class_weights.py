@@ -80,15 +80,6 @@ class ClassWeighted(Derived):
         """Return each section's shape and dtype for one sample."""
         return {**self.dataset.sections, WEIGHTS: Spec((), "float32")}
 
-    @property
-    def blocks(self) -> int:
-        """Return the number of blocks of the data set."""
-        return self.dataset.blocks
-
-    def rows(self, block: int) -> int:
-        """Return the number of rows of a block."""
-        return self.dataset.rows(block)
-
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the sections of a block."""
         sections = self.dataset.block(block)

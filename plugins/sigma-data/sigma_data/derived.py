@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from sigma_kernel import Dataset, Label
 from sigma_kernel.graph import Spec
 
@@ -26,6 +28,19 @@ class Derived(Dataset):
     def sections(self) -> Mapping[str, Spec]:
         """Return each section's shape and dtype for one sample."""
         return self.dataset.sections
+
+    @property
+    def blocks(self) -> int:
+        """Return the number of blocks of the data set."""
+        return self.dataset.blocks
+
+    def rows(self, block: int) -> int:
+        """Return the number of rows of a block."""
+        return self.dataset.rows(block)
+
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        """Return the sections of a block."""
+        return self.dataset.block(block)
 
     @property
     def has_row_numbers(self) -> bool:

@@ -77,6 +77,22 @@ class Subset(Derived):
         return {name: values[where] for name, values in self.dataset.block(home).items()}
 
 
+class NotedRows(Subset):
+    """The rows of a data set with the given numbers, and notes on what it leaves out."""
+
+    def __init__(self, dataset: Dataset, rows: npt.ArrayLike, notes: Sequence[str]) -> None:
+        super().__init__(dataset, rows)
+        self._notes = notes
+
+    def with_dataset(self, dataset: Dataset) -> NotedRows:
+        """Return the same rows of another data set."""
+        return NotedRows(dataset, self._chosen, self._notes)
+
+    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
+        """Return the notes, and what is odd about the rows."""
+        return *self._notes, *super().findings(classes, others)
+
+
 def _check_rows(rows: np.ndarray, count: int) -> np.ndarray:
     if rows.ndim != 1 or not len(rows) or rows.dtype.kind not in "iu":
         raise SigmaDataError("subset: rows must be integers, at least one of them.")

@@ -289,12 +289,12 @@ def test_a_pipe_is_no_picture(root):
 
 def test_a_folder_without_pictures_of_a_class_is_refused(root, tmp_path):
     (root / "fish").mkdir()
-    assert f"{root}: there is no picture of the class 'fish'. Add some, or delete it." in refusal(root)
+    assert f"{root}: the class 'fish' has no pictures. Add some, or delete its folder." in refusal(root)
     (root / "fish").rmdir()
     write(root / "loose.png")
     assert f"{root}: 'loose.png' is not in the folder of a class. Move it to one" in refusal(root)
     (tmp_path / "empty").mkdir()
-    assert "empty: there is no picture in it. Their names end in .png" in refusal(tmp_path / "empty")
+    assert "empty: has no pictures. Their names must end in .png" in refusal(tmp_path / "empty")
     assert "there is no such folder. Did you mean 'pictures'?" in refusal(tmp_path / "picture")
     assert "is not a folder" in refusal(root / "loose.png")
 
@@ -598,7 +598,7 @@ def test_samples_that_do_not_fit_are_refused(root, tmp_path, told):
     assert "pictures have shape (3, 6, 3); the network takes (3, 6, 4)" in told(data.samples, root, (3, 6, 4))
     assert "no.png: cannot be read: No such file" in told(data.samples, root / "no.png", (3, 6, 3))
     (tmp_path / "empty").mkdir()
-    assert "empty: there is no picture in it" in told(data.samples, tmp_path / "empty", (3, 6, 3))
+    assert "empty: has no pictures" in told(data.samples, tmp_path / "empty", (3, 6, 3))
     (root / "cat" / "bad.png").write_bytes(b"")
     said = told(data.samples, root, (3, 6, 3))
     assert "1 of 21 pictures cannot be used:\n  cat/bad.png: is no picture" in said

@@ -221,7 +221,7 @@ def test_other_sounds_are_read_in_the_form_of_the_training(tmp_path):
     with pytest.raises(SigmaDataError, match="1 of 1 sounds cannot be used"):
         data.samples(other, (80, 1))
     other.unlink()
-    with pytest.raises(SigmaDataError, match="there is no sound in it"):
+    with pytest.raises(SigmaDataError, match="has no sounds"):
         data.samples(tmp_path / "other", (80, 1))
     np.save(tmp_path / "x.npy", np.ones((2, 80, 1)))
     assert data.samples(tmp_path / "x.npy", (80, 1)).shape == (2, 80, 1)

@@ -49,7 +49,5 @@ def list_texts(root: Path, ends: Sequence[str]) -> tuple[list[str], list[str]]:
 
     Hidden files are left out.  Raises SigmaDataError for a missing folder, and for links that leave it.
     """
-    listing = list_pictures(root)
-    paths = sorted([*listing.others, *(picture.path for picture in listing.pictures)])
-    texts = [path for path in paths if path.lower().endswith(tuple(ends))]
-    return texts, sorted({*paths} - {*texts})
+    listing = list_pictures(root, tuple(ends))
+    return [file.path for file in listing.pictures], [*listing.others]

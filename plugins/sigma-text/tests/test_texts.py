@@ -88,8 +88,26 @@ def test_folders_may_be_splits(tmp_path):
     assert data["validation"].block(0)["inputs"].tolist() == [[2, 1]]
     assert data["test"].block(0)["targets"].tolist() == [1]
     (root / "test/b/2.txt").rename(root / "test/b/2.md")
-    with pytest.raises(SigmaDataError, match="there is no text of the split 'test'"):
+    with pytest.raises(SigmaDataError, match="the split 'test' has no texts"):
         Texts(root, ends=[".txt"])["training"]
+
+
+def test_each_text_is_held_out_in_one_fold(animals):
+    held = []
+    for number in range(4):
+        data = Texts(animals, split={"training": 0.8, "validation": 0.2}, fold={"number": number, "of": 4})
+        assert data.names == ("training", "validation")
+        rows = [set(data[name].rows_of_dataset.tolist()) for name in data.names]
+        assert rows[0] | rows[1] == set(range(20))
+        assert not rows[0] & rows[1]
+        held += rows[1]
+    assert sorted(held) == [*range(20)]
+
+
+def test_folders_that_are_splits_have_no_folds(tmp_path):
+    root = write(tmp_path, {"train/a/1.txt": "x y", "val/a/1.txt": "x q"})
+    with pytest.raises(SigmaConfigError, match="fold: the texts have splits already: training, validation"):
+        Texts(root, fold={"number": 0, "of": 2}).load()
 
 
 def test_hidden_files_are_left_out_and_others_with_a_warning(animals):
@@ -117,9 +135,9 @@ def test_other_ends_and_encodings(tmp_path):
 @pytest.mark.parametrize(
     ("files", "settings", "message"),
     [
-        ({"a/1.md": "x"}, {}, r"there is no text in it\. Their names end in \.txt"),
+        ({"a/1.md": "x"}, {}, r"has no texts\. Their names must end in \.txt"),
         ({"a/1.txt": "x", "2.txt": "x"}, {}, r"'2\.txt' is not in the folder of a class\. Move it to one"),
-        ({"a/1.txt": "x", "b/1.md": "x"}, {}, "there is no text of the class 'b'. Add some, or delete it"),
+        ({"a/1.txt": "x", "b/1.md": "x"}, {}, "the class 'b' has no texts. Add some, or delete its folder"),
         ({"a/1.txt": b"good \xff"}, {}, r"1\.txt: byte 5: the text is not valid utf-8 \(invalid start byte\).*latin-1"),
         ({"a/1.txt": "\u00e9 \0".encode()}, {}, r"1\.txt: byte 6: there is a NUL.*'utf-16'"),
         ({"a/1.txt": "x"}, {"encoding": "utf-9"}, "encoding: there is no 'utf-9'"),
@@ -158,7 +176,7 @@ def test_texts_of_another_length_and_folders_without_any_are_refused(animals, tm
     with pytest.raises(SigmaDataError, match=r"0\.txt: texts have shape \(5,\); the network takes \(6,\)"):
         data.samples(animals / "bird" / "0.txt", (6,))
     (tmp_path / "empty").mkdir()
-    with pytest.raises(SigmaDataError, match="empty: there is no text in it"):
+    with pytest.raises(SigmaDataError, match="empty: has no text files"):
         data.samples(tmp_path / "empty", (5,))
     np.save(tmp_path / "x.npy", np.ones((2, 5), np.int32))
     assert data.samples(tmp_path / "x.npy", (5,)).tolist() == [[1] * 5] * 2

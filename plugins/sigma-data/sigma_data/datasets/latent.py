@@ -77,15 +77,6 @@ class Beside(Derived):
         """Return each section's shape and dtype for one sample."""
         return {**self.dataset.sections, self._section: Spec(self._values.shape[1:], str(self._values.dtype))}
 
-    @property
-    def blocks(self) -> int:
-        """Return the number of blocks of the data set."""
-        return self.dataset.blocks
-
-    def rows(self, block: int) -> int:
-        """Return the number of rows of a block."""
-        return self.dataset.rows(block)
-
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the sections of a block."""
         return {**self.dataset.block(block), self._section: self._values[self.starts[block] : self.starts[block + 1]]}

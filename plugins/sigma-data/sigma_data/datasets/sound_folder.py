@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,47 +11,17 @@ from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided, Loaded
-from sigma_data.derived import Derived
 from sigma_data.pictures.folder import list_pictures, picture_at
 from sigma_data.pictures.labelled import LabelledPictures, read_folders, split_folders
 from sigma_data.sound.decoding import ENDS, SoundForm
 from sigma_data.sound.files import check_sounds, decode_files, describe_skipped
 from sigma_data.splitting import fold_names
-from sigma_data.subset import Subset
+from sigma_data.subset import NotedRows
 from sigma_kernel import Dataset, Label, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import ge, gt, in_, le, optional
 
 REMEDY = "Replace or delete them, or set broken = 'skip' to leave them out."
 MOST = 1 << 24  # samples of a sound
-
-
-class Noted(Derived):
-    """A data set with sentences about the files that it leaves out."""
-
-    def __init__(self, dataset: Dataset, notes: tuple[str, ...] = ()) -> None:
-        super().__init__(dataset)
-        self._notes = notes
-
-    def with_dataset(self, dataset: Dataset) -> Noted:
-        """Return the same view of another data set."""
-        return Noted(dataset, self._notes)
-
-    @property
-    def blocks(self) -> int:
-        """Return the number of blocks."""
-        return self.dataset.blocks
-
-    def rows(self, block: int) -> int:
-        """Return the number of rows of a block."""
-        return self.dataset.rows(block)
-
-    def block(self, block: int) -> Mapping[str, np.ndarray]:
-        """Return the arrays of a block."""
-        return self.dataset.block(block)
-
-    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> tuple[str, ...]:
-        """Return which files are left out, and what is odd about the rows."""
-        return (*self._notes, *self.dataset.findings(classes, others))
 
 
 @define(eq=False)
@@ -132,7 +102,7 @@ class SoundFolder(Divided):
         parts = {name: np.intersect1d(rows, kept) for name, rows in listed.parts.items()}
         if empty := [name for name, rows in parts.items() if not len(rows)]:
             raise SigmaDataError(f"{self.folder}: the split {empty[0]!r} has no sound that can be used. Add some.")
-        splits = {name: Noted(Subset(whole, rows), notes) for name, rows in parts.items()}
+        splits = {name: NotedRows(whole, rows, notes) for name, rows in parts.items()}
         return splits, whole.class_names("targets")
 
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
@@ -140,7 +110,7 @@ class SoundFolder(Divided):
         listed = read_folders(self.folder, ENDS, "sound")
         whole, kept, notes = self._decode(listed)
         self._groups = listed.find_groups(self.group, kept) if self.group else None
-        return Noted(Subset(whole, kept), notes), whole.class_names("targets")
+        return NotedRows(whole, kept, notes), whole.class_names("targets")
 
     def groups(self) -> tuple[str, ...] | None:
         """Return the group of each row, if there are groups."""
@@ -158,8 +128,7 @@ class SoundFolder(Divided):
         if not len(sounds.places):
             raise SigmaDataError(f"{self.folder}: no sound can be used. Add some.")
         mask = (np.arange(sounds.values.shape[1]) < sounds.lengths[:, None]).astype(np.int32)
-        words = np.array(listed.labels.class_names("targets"), np.dtypes.StringDType())[listed.labels.arrays["targets"]]
-        whole = Arrays(inputs=sounds.values, lengths=sounds.lengths, mask=mask, targets=words)
+        whole = Arrays(inputs=sounds.values, lengths=sounds.lengths, mask=mask, targets=listed.classes)
         return whole, sounds.places, describe_skipped(sounds.faults, listed.others)
 
     # -- prediction ----------------------------------------------------------------------------------------------------
@@ -178,7 +147,7 @@ class SoundFolder(Divided):
         folder = path if path.is_dir() else path.resolve().parent
         files = list_pictures(path, ENDS).pictures if path.is_dir() else (picture_at(folder, path.resolve().name),)
         if not files:
-            raise SigmaDataError(f"{path}: there is no sound in it. Their names end in {', '.join(ENDS)}.")
+            raise SigmaDataError(f"{path}: has no sounds. Their names must end in {', '.join(ENDS)}.")
         sounds = decode_files(folder, files, self._form, self.threads)
         check_sounds(path, sounds.faults, len(files), "Replace them, or leave them out.")
         return sounds.values

@@ -16,7 +16,7 @@ from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, make_
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
-from sigma_data.profiling.encoders import choose_encoder
+from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.inspectors import inspect_table
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.readers.csv import place as find_column
@@ -239,10 +239,12 @@ class Tabular(Divided):
         by_section: dict[str, list[EncodedColumn]] = {}
         kept = dict.fromkeys((*roles.excluded, *filter(None, (roles.group, roles.time))))
         for name in roles.inputs:
-            encoder: Any = self.columns.get(name) or choose_for(name, table[name])
+            encoder: Any = self.columns.get(name)
             if encoder is None:
-                kept |= {name: None} if infer_kind(name, table[name]).kind == "identifier" else {}
-            else:
+                inferred = infer_kind(name, table[name])
+                encoder = choose_for(inferred, table[name])
+                kept |= {name: None} if inferred.kind == "identifier" else {}
+            if encoder is not None:
                 encoder = encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
                 by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
         if "inputs" not in by_section:
@@ -262,13 +264,6 @@ class Tabular(Divided):
     def _read(self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray) -> EncodedRows:
         values = columns.apply(table, place, training)
         return EncodedRows(values, columns.titles, columns, name_place(self.path), rows=table, place=place)
-
-
-def choose_for(name: str, column: Any) -> dict[str, Any] | None:
-    """Return the table of an encoder for the kind of a column; None for a kind that is left out."""
-    kind = infer_kind(name, column).kind
-    distinct = compute().count_distinct(column).as_py() if kind == "category" else 0
-    return choose_encoder(kind, len(column), column.null_count, distinct)
 
 
 def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, where: str) -> np.ndarray | Labels:

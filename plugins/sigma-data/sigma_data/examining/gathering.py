@@ -11,12 +11,14 @@ import numpy as np
 from attrs import evolve
 
 from sigma_data.datasets.image_folder import ImageFolder
-from sigma_data.datasets.tabular import Tabular, choose_for
+from sigma_data.datasets.tabular import Tabular
 from sigma_data.examining.alike import LEAST, shrink
 from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_columns, hash_matrix, mix
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.labelled import split_folders
 from sigma_data.pictures.rows import Pictures
+from sigma_data.profiling.encoders import choose_for
+from sigma_data.profiling.kinds import infer_kind
 from sigma_data.subset import Subset
 from sigma_data.tables import open_table
 from sigma_kernel import Dataset
@@ -53,7 +55,7 @@ def _gather_file(source: Any) -> ExaminedRows:
     """Return the first rows of a table; its inputs are the columns that the data set ``table`` would take."""
     table, most = _read_first(source)
     columns = {name: read_column(name, table[name]) for name in table.column_names}
-    inputs = [name for name in columns if choose_for(name, table[name]) is not None]
+    inputs = [name for name in columns if choose_for(infer_kind(name, table[name]), table[name]) is not None]
     keys = hash_columns([column.values for column in columns.values()], table.num_rows)
     notes = [f"there are more than {most:,} rows, of which the first {most:,} are examined."] if most else []
     return ExaminedRows(source.name, keys, columns, inputs, place=source.place, sentences=notes)

@@ -35,6 +35,12 @@ class LabelledPictures:
     parts: Mapping[str, np.ndarray]
     others: Sequence[str] = ()
 
+    @property
+    def classes(self) -> np.ndarray:
+        """Return the name of the class of each."""
+        names = np.array(self.labels.class_names("targets"), np.dtypes.StringDType())
+        return np.asarray(names[self.labels.arrays["targets"]])
+
     def find_groups(self, expression: str, rows: np.ndarray) -> tuple[str, ...]:
         """Return the group of each of some rows: what an expression, or else its parentheses, match in the path."""
         groups = []
@@ -63,7 +69,7 @@ def read_folders(root: Path, ends: tuple[str, ...] = ENDS, what: str = "picture"
     depth = 1 if parts else 0
     names = [picture.path.split("/") for picture in listing.pictures]
     if not names:
-        raise SigmaDataError(f"{root}: there is no {what} in it. Their names end in {', '.join(ends)}.")
+        raise SigmaDataError(f"{root}: has no {what}s. Their names must end in {', '.join(ends)}.")
     if loose := ["/".join(path) for path in names if len(path) < depth + 2]:
         raise SigmaDataError(
             f"{root}: {list_first(loose)} is not in the folder of a class. Move it to one"
@@ -72,7 +78,7 @@ def read_folders(root: Path, ends: tuple[str, ...] = ENDS, what: str = "picture"
     classes = {path[depth] for path in names}
     places = [root / part for part in subfolders(root)] if parts else [root]
     if empty := sorted({name for place in places for name in subfolders(place)} - classes):
-        raise SigmaDataError(f"{root}: there is no {what} of the class {list_first(empty)}. Add some, or delete it.")
+        raise SigmaDataError(f"{root}: the class {list_first(empty)} has no {what}s. Add some, or delete its folder.")
     codes = Codes(np.array([path[depth] for path in names], np.dtypes.StringDType()), f"{root}: folders")
     homes = np.array([SPLITS.get(path[0].lower(), "") for path in names])
     rows = {part: np.flatnonzero(homes == part) for part in parts}

@@ -60,7 +60,7 @@ class PictureSamples:
         folder = path if several else path.resolve().parent
         pictures = list_pictures(path).pictures if several else (picture_at(folder, path.resolve().name),)
         if not pictures:
-            raise SigmaDataError(f"{path}: there is no picture in it. Their names end in {', '.join(ENDS)}.")
+            raise SigmaDataError(f"{path}: has no pictures. Their names must end in {', '.join(ENDS)}.")
         (block,) = Decoding(folder, self.form, sys.maxsize, None, self.threads).decode_all([pictures])
         check_faults(path, [block], len(pictures), "Replace them, or leave them out.")
         return scale_bytes(block.pixels, self.scale if white is None else white / 255)

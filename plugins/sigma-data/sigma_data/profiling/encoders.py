@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sigma_data.profiling.kinds import Kind
+from sigma_data.profiling.kinds import Inferred, Kind
 
 LARGE = 60  # categories from which on rare ones share a column
+
+
+def choose_for(inferred: Inferred, column: Any) -> dict[str, Any] | None:
+    """Return the table of an encoder for a column of this kind; None for a kind that is left out."""
+    return choose_encoder(inferred.kind, len(column), column.null_count, inferred.distinct or 0)
 
 
 def choose_encoder(kind: Kind, rows: int, missing: int, distinct: int) -> dict[str, Any] | None:

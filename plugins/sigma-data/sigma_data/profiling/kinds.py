@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 
 from sigma_data.examination import IDENTIFIER, ROWS, TIME, UNNAMED
 
@@ -27,11 +27,15 @@ NUMBER = r"^\s*[+-]?(\d+([.,]\d*)*|\.\d+)([eE][+-]?\d+)?\s*%?\s*$"
 
 @frozen
 class Inferred:
-    """The kind of a column, the reason, and what is unsure about it, a sentence with the line to change or empty."""
+    """The kind of a column, the reason, and what is unsure about it, a sentence with the line to change or empty.
+
+    ``distinct`` is the number of different values, if the kind depends on it.
+    """
 
     kind: Kind
     reason: str
     unsure: str = ""
+    distinct: int | None = None
 
 
 def infer_kind(name: str, column: Any) -> Inferred:
@@ -45,13 +49,18 @@ def infer_kind(name: str, column: Any) -> Inferred:
     if pa.types.is_floating(column.type) and (real := _infer_reals(column, present)):
         return real  # fast: distinct numbers need not be counted
     distinct = pc.count_distinct(column, mode="only_valid").as_py()
+    return evolve(_infer_by_values(name, column, present, distinct), distinct=distinct)
+
+
+def _infer_by_values(name: str, column: Any, present: int, distinct: int) -> Inferred:
+    types, pc = import_module("pyarrow").types, import_module("pyarrow.compute")
     if distinct == 1 < present:
         return Inferred("constant", f"{_read_first(column)!r} in all rows")
-    if pa.types.is_boolean(column.type):
+    if types.is_boolean(column.type):
         return Inferred("boolean", f"{present:,} booleans")
-    if pa.types.is_temporal(column.type) and not pa.types.is_duration(column.type):
+    if types.is_temporal(column.type) and not types.is_duration(column.type):
         return Inferred("date", f"{distinct:,} dates from {pc.min(column).as_py()} to {pc.max(column).as_py()}")
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
+    if types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type):
         return _infer_words(name, column, present, distinct)
     return _infer_numbers(name, column, present, distinct)
 

@@ -41,7 +41,7 @@ class PictureInspector(Inspector):
             raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit a folder of pictures. Give --target.")
         profile = profile_pictures(place)
         if not profile.usable:
-            path, fault = next(iter(profile.faults.items()), (place, "there is no picture in it"))
+            path, fault = next(iter(profile.faults.items()), (place, "has no pictures"))
             raise SigmaDataError(f"{place}: no picture can be used. {path}: {fault}.")
         task = choose_task(place, profile, wishes.get("target"))
         name = place.resolve().name.removesuffix(".zip") or "pictures"

@@ -105,7 +105,9 @@ def profile_column(name: str, column: Any) -> ColumnProfile:
     pc = import_module("pyarrow.compute")
     inferred = infer_kind(name, column)
     nested = inferred.kind == "other" and not str(column.type).startswith(("string", "large_string"))
-    distinct = 0 if nested else pc.count_distinct(column, mode="only_valid").as_py()
+    distinct = inferred.distinct
+    if distinct is None:
+        distinct = 0 if nested else pc.count_distinct(column, mode="only_valid").as_py()
     numeric = inferred.kind in NUMERIC and _holds_numbers(column)
     figures, histogram = _summarise(as_floats(column)) if numeric else ({}, ())
     counts = () if nested or (numeric and distinct > COUNTED) else count_values(column, COUNTED)

@@ -9,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 from attrs import evolve
 
-from sigma_data.datasets.tabular import choose_for
 from sigma_data.encoded import EncodedColumn, join, make_encoder
 from sigma_data.encoders.date import DateEncoder
 from sigma_data.encoders.number import NumberEncoder
+from sigma_data.profiling.encoders import choose_for
+from sigma_data.profiling.kinds import infer_kind
 from sigma_data.series.layout import SeriesRows, describe_columns, encode_rows, sort_rows
 from sigma_data.series.times import Spacing
 from sigma_data.series.windows import SeriesWindows, find_starts
@@ -71,9 +72,10 @@ def choose_columns(rows: SeriesRows, roles: Mapping[str, Any], given: Mapping[st
     """Return the columns that are inputs, each with its encoder: targets, others, what is known, and the calendar."""
     columns = []
     for name in (*roles["targets"], *roles["others"], *roles["known"]):
-        encoder = given.get(name)
+        encoder, column = given.get(name), rows.table[name]
         if encoder is None:
-            encoder = NumberEncoder() if name in roles["targets"] else choose_for(name, rows.table[name])
+            is_target = name in roles["targets"]
+            encoder = NumberEncoder() if is_target else choose_for(infer_kind(name, column), column)
         if encoder is not None and encoder != "exclude":
             columns.append((name, encoder if isinstance(encoder, Encoder) else make_encoder(encoder)))
     time = roles["time"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from sigma_data.labels import Codes, Labels
 from sigma_data.readers.samples import ARRAYS, SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import split
-from sigma_data.subset import Subset
+from sigma_data.subset import NotedRows
 from sigma_kernel import Dataset, Encoder, SigmaConfigError, SigmaDataError
 from sigma_kernel.errors import SigmaComponentError
 from sigma_text.decoding import TextDecoding, list_texts
@@ -40,22 +39,6 @@ class LabelledTexts:
     classes: Sequence[str]
     parts: Mapping[str, np.ndarray] = Factory(dict)
     notes: tuple[str, ...] = ()
-
-
-class EncodedTextRows(Subset):
-    """Some rows of encoded texts and their classes, with notes on what was left out."""
-
-    def __init__(self, dataset: Dataset, rows: np.ndarray, notes: Sequence[str]) -> None:
-        super().__init__(dataset, rows)
-        self._rows, self._notes = rows, notes
-
-    def with_dataset(self, dataset: Dataset) -> EncodedTextRows:
-        """Return the same rows of another data set."""
-        return EncodedTextRows(dataset, self._rows, self._notes)
-
-    def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
-        """Return which files are left out, and which classes a split lacks."""
-        return *self._notes, *super().findings(classes, others)
 
 
 @define(eq=False, kw_only=True)
@@ -93,10 +76,14 @@ class EncodedTexts(Divided):
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
         listed = self.read()
+        if listed.parts and self.fold is not None:
+            raise SigmaConfigError(
+                f"{type(self).__name__}.fold: the texts have splits already: {', '.join(listed.parts)}. Move them."
+            )
         if listed.parts:
             return self._encode_splits(listed, listed.parts)
         numbered = Arrays(row=np.arange(len(listed.texts)), targets=_labels(listed))
-        divided = split(numbered, self.split, self.split_by, self.seed)
+        divided = split(numbered, self.split, self.split_by, self.seed, fold=self.fold)
         return self._encode_splits(listed, {name: part.block(0)["row"] for name, part in divided.items()})
 
     def _encode_splits(self, listed: LabelledTexts, parts: Mapping[str, np.ndarray]) -> Loaded:
@@ -106,7 +93,7 @@ class EncodedTexts(Divided):
         values = columns.apply(texts, PLACE, first)
         sections: dict[str, Any] = {columns.section: Titled(values, columns.titles, columns, "texts")}
         rows = Arrays(**sections, targets=labels)
-        return {name: EncodedTextRows(rows, part, listed.notes) for name, part in parts.items()}, labels.names
+        return {name: NotedRows(rows, part, listed.notes) for name, part in parts.items()}, labels.names
 
     # -- prediction ----------------------------------------------------------------------------------------------------
     def encode_texts(self, texts: Sequence[str], learned: Mapping[str, Any] | None = None) -> np.ndarray:
@@ -115,12 +102,12 @@ class EncodedTexts(Divided):
             raise SigmaDataError(f"texts: must be a list of strings (got {texts!r:.60}).")
         learned = getattr(self["training"], "learned", {}) if learned is None else learned
         columns = read_encoded(learned, self.encoder.section, "texts")
-        with suppress(TypeError, LookupError, ValueError, AttributeError, SigmaComponentError):  # of damaged values
+        try:
             return columns.apply(_tabulate(texts), PLACE)
-        raise SigmaDataError(
-            f"texts: what the encoder has learned is damaged in the checkpoint: {learned!r:.60}. Use another one, or "
-            "train again."
-        )
+        except (TypeError, LookupError, ValueError, AttributeError, SigmaComponentError) as error:
+            raise SigmaDataError(
+                "texts: the state of the encoder is damaged in the checkpoint. Use another checkpoint, or train again."
+            ) from error
 
     def samples(
         self,
@@ -134,7 +121,7 @@ class EncodedTexts(Divided):
             return SamplesReader(shape, white).read(local(path))["values"]
         files = self.files(path) if path.is_dir() else [path]
         if not files:
-            raise SigmaDataError(f"{path}: there is no text in it. Their names end in {', '.join(self.ends)}.")
+            raise SigmaDataError(f"{path}: has no text files. Their names must end in {', '.join(self.ends)}.")
         values = self.encode_texts([self.decoding.read(file) for file in files], learned)
         if values.shape[1:] != tuple(shape):
             raise SigmaDataError(

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 from attrs import define, field
 
 from sigma_data.labels import list_first
-from sigma_data.pictures.folder import subfolders
-from sigma_data.pictures.labelled import SPLITS, split_folders
+from sigma_data.pictures.labelled import read_folders, split_folders
 from sigma_kernel import SigmaDataError
 from sigma_kernel.settings import ge
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
-from sigma_text.decoding import TextDecoding, list_texts
+from sigma_text.decoding import TextDecoding
 
 
 @define(eq=False)
@@ -42,7 +40,7 @@ class Texts(EncodedTexts):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits; only the names of folders are read."""
-        return tuple(split_folders(self.folder)) or tuple(self.split)
+        return tuple(split_folders(self.folder)) or super().names
 
     @property
     def decoding(self) -> TextDecoding:
@@ -51,26 +49,10 @@ class Texts(EncodedTexts):
 
     def read(self) -> LabelledTexts:
         """Return the texts of all files."""
-        paths, others = list_texts(self.folder, self.ends)
-        if not paths:
-            raise SigmaDataError(f"{self.folder}: there is no text in it. Their names end in {', '.join(self.ends)}.")
-        depth = 1 if split_folders(self.folder) else 0
-        parts = [path.split("/") for path in paths]
-        if loose := ["/".join(part) for part in parts if len(part) < depth + 2]:
-            raise SigmaDataError(f"{self.folder}: {list_first(loose)} is not in the folder of a class. Move it to one.")
-        classes = [part[depth] for part in parts]
-        self._check_folders(depth, {*classes})
-        homes = np.array([SPLITS.get(part[0].lower(), "") for part in parts])
-        rows = {name: np.flatnonzero(homes == name) for name in split_folders(self.folder)}
-        if empty := [name for name, there in rows.items() if not len(there)]:
-            raise SigmaDataError(f"{self.folder}: there is no text of the split {empty[0]!r}. Add some, or delete it.")
+        listed = read_folders(self.folder, self.ends, "text")
+        if empty := [name for name, rows in listed.parts.items() if not len(rows)]:
+            raise SigmaDataError(f"{self.folder}: the split {empty[0]!r} has no texts. Add some, or delete its folder.")
+        others = listed.others
         notes = (f"{len(others)} files are no texts, and left out: {list_first(others)}.",) if others else ()
-        return LabelledTexts([self.decoding.read(self.folder / path) for path in paths], classes, rows, notes)
-
-    def _check_folders(self, depth: int, classes: set[str]) -> None:
-        """Raise SigmaDataError for the folder of a class without texts."""
-        places = [self.folder / part for part in subfolders(self.folder)] if depth else [self.folder]
-        if empty := sorted({name for place in places for name in subfolders(place)} - classes):
-            raise SigmaDataError(
-                f"{self.folder}: there is no text of the class {list_first(empty)}. Add some, or delete it."
-            )
+        texts = [self.decoding.read(self.folder / file.path) for file in listed.pictures]
+        return LabelledTexts(texts, listed.classes.tolist(), listed.parts, notes)
