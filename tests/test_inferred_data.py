@@ -148,8 +148,8 @@ def test_what_cannot_be_inferred_is_told_in_a_sentence(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("gone.csv", r"data: gone\.csv: there is no such file or folder"),
-        ("notes.md", r"data: notes\.md: no installed plugin knows such data by its name\. Give arrays"),
+        ("gone.csv", r"^gone\.csv: there is no such file or folder"),
+        ("notes.md", r"^notes\.md: no installed plugin knows such data by its name\. `sigma components inspector`"),
     ],
 )
 def test_a_path_of_nothing_is_refused_when_it_is_set(

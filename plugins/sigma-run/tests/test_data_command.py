@@ -88,7 +88,7 @@ MISTAKES = {
     ),
     "no file": (["init", "flats.csv", "--target", "x"], "flats.csv: there is no such file or folder"),
     "a recipe": (["init", "iris", "--target", "x"], "--target: 'iris' is a recipe"),
-    "no data": (["data", "show", "."], "is no table, and no folder of pictures"),
+    "no data": (["data", "show", "."], "no installed plugin knows such data by its name"),
 }
 
 

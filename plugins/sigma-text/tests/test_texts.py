@@ -150,7 +150,7 @@ def test_what_is_wrong_with_a_folder_is_said_with_the_remedy(tmp_path, files, se
         Texts(write(tmp_path, files), **settings)["training"]
 
 
-def test_a_missing_folder_links_out_of_it_and_pipes_are_refused(animals, tmp_path):
+def test_a_missing_folder_links_out_of_it_and_pipes_are_not_read(animals, tmp_path):
     with pytest.raises(SigmaDataError, match="there is no such folder. Did you mean 'animals'"):
         Texts(tmp_path / "animal")["training"]
     (tmp_path / "secret.txt").write_text("secret")
@@ -159,8 +159,9 @@ def test_a_missing_folder_links_out_of_it_and_pipes_are_refused(animals, tmp_pat
         Texts(animals)["training"]
     (animals / "bird" / "link.txt").unlink()
     os.mkfifo(animals / "bird" / "pipe.txt")
+    assert "'bird/pipe.txt'" in Texts(animals)["training"].findings((), {})[0]  # left out: reading it might never end
     with pytest.raises(SigmaDataError, match=r"pipe\.txt: is not a regular file"):
-        Texts(animals)["training"]
+        Texts(animals).samples(animals / "bird" / "pipe.txt", (9,))
 
 
 def test_wrong_settings_are_refused(animals):

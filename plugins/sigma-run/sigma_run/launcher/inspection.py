@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from sigma_kernel.contracts import Inspector
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, printable
-from sigma_kernel.plugins.catalogue import catalogue, load
+from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.launcher.checking import check
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table, width
+from sigma_training.data.inference import find_inspector
 
 print_samples = lazy_function("sigma_run.launcher.mosaic:print_samples")  # only for pictures
 
@@ -33,7 +33,7 @@ def show(place: Path, as_json: bool) -> None:
     broken files, on a terminal also samples.
     """
     with usage_errors():
-        inspection = choose_inspector(place).inspect(place)
+        inspection = find_inspector(place, catalogue()).inspect(place)
     if as_json:
         document({**inspection.document, "findings": [*inspection.findings]})
         return
@@ -55,21 +55,3 @@ def usage_errors() -> Iterator[None]:
         yield
     except SigmaDataError as error:
         raise SigmaConfigError(str(error)) from error
-
-
-def choose_inspector(place: Path, wishes: Collection[str] = ()) -> Inspector:
-    """Return the first inspector that takes a file or folder, if possible one that can heed all wishes.
-
-    Raises SigmaConfigError if there is none.
-    """
-    if not place.exists():
-        raise SigmaConfigError(f"{place}: there is no such file or folder. Check the path.")
-    inspectors: list[Inspector] = [load(component)() for component in catalogue().components("inspector")]
-    inspectors.sort(key=lambda inspector: len({*wishes} - {*inspector.wishes}))  # one that cannot heed all refuses
-    for inspector in inspectors:
-        if inspector.takes(place):
-            return inspector
-    raise SigmaConfigError(
-        f"{place}: is no table, and no folder of pictures. Files end in .csv, .parquet, .jsonl and others; a folder of "
-        "pictures has a folder for each class."
-    )

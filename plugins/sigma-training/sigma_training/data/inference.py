@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def infer_data(given: Any, target: str | None, resolve: Resolve) -> Any:
         return evolve(given, target=target)
     plugins = getattr(resolve, "catalogue", None) or catalogue()
     if isinstance(given, os.PathLike) or (isinstance(given, str) and _is_path(given, plugins)):
-        return InferredData(*_inspect_path(Path(given), plugins), target)
+        return InferredData(Path(given), find_inspector(Path(given), plugins), target)
     if not _is_tabular(given, target):
         return given
     for inspector in _list_inspectors(plugins):
@@ -92,18 +92,23 @@ def _is_tabular(given: Any, target: str | None) -> bool:
     return any(hasattr(type(given), name) for name in INTERFACES)
 
 
+def find_inspector(place: Path, plugins: Catalogue, wishes: Collection[str] = ()) -> Inspector:
+    """Return the first inspector that takes a file or a folder, if possible one that heeds all wishes.
+
+    Raises SigmaConfigError if there is nothing at the place, or no inspector takes it.
+    """
+    if not place.exists():
+        raise SigmaConfigError(f"{place}: there is no such file or folder. Check the path.")
+    inspectors = sorted(_list_inspectors(plugins), key=lambda inspector: len({*wishes} - {*inspector.wishes}))
+    for inspector in inspectors:  # one that cannot heed all refuses
+        if inspector.takes(place):
+            return inspector
+    raise SigmaConfigError(
+        f"{place}: no installed plugin knows such data by its name. `sigma components inspector` lists what they take; "
+        "data sets for other files are listed by `sigma components dataset`."
+    )
+
+
 def _list_inspectors(plugins: Catalogue) -> Iterator[Inspector]:
     for component in plugins.components("inspector"):
         yield load(component)()
-
-
-def _inspect_path(place: Path, plugins: Catalogue) -> tuple[Path, Inspector]:
-    if not place.exists():
-        raise SigmaConfigError(f"data: {place}: there is no such file or folder. Check the path.")
-    for inspector in _list_inspectors(plugins):
-        if inspector.takes(place):
-            return place, inspector
-    raise SigmaConfigError(
-        f"data: {place}: no installed plugin knows such data by its name. Give arrays, or a data set that reads it; "
-        "`sigma components dataset` lists them."
-    )
