@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import sigma_data
-from sigma_kernel import Environment, SigmaConfigError, SigmaDataError
+import sigma_ml as sm
+from sigma_kernel import Environment, SigmaConfigError, SigmaDataError, SigmaError
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_layers import Input, Output, SquaredDifference
@@ -442,6 +443,51 @@ def test_columns_that_csv_cannot_hold_and_names_that_occur_twice_are_refused(sta
     assert code == 2
     assert "'predicted_state' is the name of a prediction, too. Rename this column." in said
     assert not Path("out.csv").exists()
+
+
+def test_tables_without_rows_are_refused(states, new, capsys):
+    new.iloc[:0].to_parquet("empty.parquet")
+    with pytest.raises(SigmaError, match="there is no row"):
+        load(states).predict_table("empty.parquet")
+    code, said = sigma(capsys, states, "empty.parquet", "--save", "out.csv")
+    assert (code, "there is no row" in said, Path("out.csv").exists()) == (2, True, False)
+
+
+def test_dates_and_bytes_are_texts_in_lines_of_json(states, new, capsys):
+    day, time = pd.Timestamp("2024-02-29 12:30"), pd.Timestamp("2024-02-29 12:30").time()
+    new.assign(day=day, time=time, code=b"\x01\xff").to_parquet("dated.parquet")
+    assert sigma(capsys, states, "dated.parquet", "--save", "out.jsonl", "--keep", "day,time,code")[0] == 0
+    first = json.loads(Path("out.jsonl").read_text("utf-8").partition("\n")[0])
+    assert (first["day"], first["time"], first["code"]) == ("2024-02-29T12:30:00", "12:30:00.000000", "01ff")
+
+
+def test_a_frame_does_not_fit_a_network_without_columns(tmp_path, new):
+    environment = sm.Environment("arrays", folder=tmp_path / "runs")
+    trainer = environment.create_trainer(
+        data=(np.zeros((8, 3), np.float32), np.zeros((8, 1), np.float32)),
+        batch_size=4,
+        network="input(3) + output(1) + squared_difference()",
+        optimiser="gradient_descent",
+    )
+    trainer.fit(epochs=1)
+    model = load(environment.run_folder)
+    with pytest.raises(SigmaConfigError, match="the network was not trained on columns with names"):
+        model.predict_table(new)
+
+
+def test_files_hold_one_of_several_sections(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    environment = sm.Environment("two", folder=tmp_path / "runs")
+    trainer = environment.create_trainer(
+        data={"a": np.zeros((8, 3), np.float32), "b": np.zeros((8, 2), np.float32), "targets": np.zeros((8, 1))},
+        batch_size=4,
+        network="concat(input(3, section='a'), input(2, section='b')) + output(1) + squared_difference()",
+        optimiser="gradient_descent",
+    )
+    trainer.fit(epochs=1)
+    np.save("x.npy", np.zeros((2, 3), np.float32))
+    with pytest.raises(SigmaConfigError, match="the network reads several sections: a, b"):
+        load(environment.run_folder).predict_table("x.npy")
 
 
 def test_a_table_that_lacks_a_column_is_refused(states, new):

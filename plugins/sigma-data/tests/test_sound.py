@@ -193,6 +193,37 @@ def test_broken_files_are_refused_or_skipped_by_choice(tmp_path):
     assert notes[1] == "1 files left out, by the end of the name: low/notes.txt."
 
 
+def test_a_sound_that_ends_early_is_cut_off():
+    class Ended:
+        """A decoder that has no samples after the first piece, as some have where a file is cut."""
+
+        frames, samplerate, channels = 100_000, RATE, 1
+
+        def __init__(self):
+            self.left = 1000
+
+        def read(self, count, **_):
+            piece, self.left = np.zeros((min(count, self.left), 1)), 0
+            return piece
+
+    with pytest.raises(UnreadableSoundError, match=r"is cut off: [\d,]+ of 100,000 samples are there"):
+        SoundForm(RATE, 5000, "wave", 20, 10, 4)._read_wave(Ended())
+
+
+def test_a_file_that_cannot_be_opened_is_broken(tmp_path, monkeypatch):
+    write_folder(tmp_path)
+    before = os.open
+
+    def refuse(path, *rest, **more):
+        if str(path).endswith("3.wav"):
+            raise PermissionError(13, "Permission denied")
+        return before(path, *rest, **more)
+
+    monkeypatch.setattr("os.open", refuse)
+    with pytest.raises(SigmaDataError, match=r"low/3\.wav: cannot be read: Permission denied"):
+        len(folder_of(tmp_path)["training"])
+
+
 def test_links_out_of_the_folder_and_changes_are_refused(tmp_path, monkeypatch):
     write_folder(tmp_path / "in")
     os.symlink(write(tmp_path / "other.wav", NOISE), tmp_path / "in" / "low" / "x.wav")

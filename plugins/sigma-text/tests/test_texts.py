@@ -92,6 +92,15 @@ def test_folders_may_be_splits(tmp_path):
         Texts(root, ends=[".txt"])["training"]
 
 
+def test_all_rows_are_encoded_as_if_for_training(animals):
+    rows, classes = Texts(animals, split={"training": 0.5, "validation": 0.5}).all_rows()
+    whole = Texts(animals, split={"training": 1.0}, split_by="block")
+    assert classes == whole.classes
+    assert len(rows) == 20
+    assert rows.learned == whole["training"].learned
+    assert np.array_equal(rows.block(0)["inputs"], whole["training"].block(0)["inputs"])
+
+
 def test_each_text_is_held_out_in_one_fold(animals):
     held = []
     for number in range(4):
