@@ -147,9 +147,12 @@ class Runner:
             course.fail(error)
         self._end(course)
         self.wait_for_checkpoints()
-        if self.records.run is not None and course.failure is None:
-            for trainer in course.claimed:
-                trainer.conclude()
+        try:
+            if self.records.run is not None and course.failure is None:
+                for trainer in course.claimed:
+                    trainer.conclude()
+        except BaseException as error:  # such as an interruption: the run has its summary all the same
+            course.fail(error)
         try:
             with self._gate:
                 self.records.leave(summary := self.owner.summary())

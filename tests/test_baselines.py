@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from sigma_data import Arrays
+from sigma_data.class_weights import ClassWeighted
 from sigma_hooks import Accuracy, Evaluate
 from sigma_kernel import Environment, Metric, functions as f
 from sigma_layers import (
@@ -243,6 +244,51 @@ def blocks() -> Iterator[Any]:
 def test_there_are_those_that_fit_the_data(network: Any, data: Any, names: set[str], tmp_path: Path) -> None:
     summary = summary_of(network, data, tmp_path)
     assert {*summary.baselines} == names
+
+
+def test_weights_of_classes_do_not_change_the_majority(tmp_path: Path) -> None:
+    kinds = np.repeat([0, 1, 2], [20, 70, 30]).astype("int32")
+    data = Arrays(inputs=RANDOM.normal(size=(120, 4)), targets=kinds)
+    rules = {"training": "balanced", "validation": None}
+    splits = {name: ClassWeighted(data, rule) for name, rule in rules.items()}
+    summary = summary_of(
+        Input(4) + Output(3) + SoftmaxCrossEntropy(), splits, tmp_path, hooks={"score": Accuracy(on="validation")}
+    )
+    assert summary.baselines["majority"]["validation.accuracy"] == pytest.approx(70 / 120)
+    assert summary.baselines["linear"]["validation.accuracy"] >= 70 / 120
+
+
+def test_only_targets_are_read_where_there_is_no_linear_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, data = Input(4) + Output(3) + SoftmaxCrossEntropy(), halves(inputs=X, targets=KINDS)
+    hooks = {"score": Accuracy(on="validation")}
+    usual = summary_of(network, data, tmp_path, hooks=hooks).baselines["majority"]
+    asked: list[int] = []
+    monkeypatch.setattr("sigma_training.baselines.measuring.MOST", 0)
+    monkeypatch.setattr("sigma_training.baselines.measuring.read", lambda *_: asked.append(1))
+    summary = summary_of(network, data, tmp_path / "more", hooks=hooks)
+    assert summary.baselines == {"majority": usual}
+    assert not asked
+
+
+def test_a_run_that_is_interrupted_at_its_baselines_has_its_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sigma_training.lifecycle.measure_baselines", interrupt)
+    with Environment("run", seed=0, folder=tmp_path) as sigma:
+        sigma.create_trainer(
+            network=Input(4) + Output(3) + SoftmaxCrossEntropy(),
+            data=halves(inputs=X, targets=KINDS),
+            optimiser="adam",
+            epochs=1,
+        )
+        with pytest.raises(KeyboardInterrupt):
+            sigma.run()
+        folder = sigma.run_folder
+    assert folder is not None
+    assert json.loads((folder / "summary.json").read_text("utf-8"))["epochs"] == 1
 
 
 def test_an_error_of_a_baseline_does_not_fail_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

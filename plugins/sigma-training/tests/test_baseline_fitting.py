@@ -147,4 +147,4 @@ def test_goals_that_do_not_fit_the_output_are_known() -> None:
     assert not goals(CLASSES, np.full(3, -1), 3, ignored=-1).fits_shape
     assert goals(CLASSES, LABELS, 3).is_vector
     assert not goals(CLASSES, np.stack([LABELS, LABELS], axis=1), 2, 3).is_vector
-    assert count_operations(200, 4, goals(CLASSES, LABELS, 3)) > count_operations(200, 4, goals(NUMBERS, X, 4))
+    assert count_operations(200, 4, CLASSES, (3,)) > count_operations(200, 4, NUMBERS, (4,))

@@ -98,10 +98,10 @@ def fit_linear(inputs: np.ndarray, goals: Goals) -> tuple[np.ndarray, np.ndarray
     return matrix, solution[-1] - middle @ matrix
 
 
-def count_operations(rows: int, features: int, goals: Goals) -> int:
-    """Return about how many floating-point operations :func:`fit_linear` takes."""
-    steps = 0 if goals.kind == NUMBERS else STEPS
-    return rows * (features + 1) * (4 * (features + 1) + 4 * steps * goals.shape[-1])
+def count_operations(rows: int, features: int, kind: str, shape: tuple[int, ...]) -> int:
+    """Return about how many floating-point operations :func:`fit_linear` takes for goals of a kind and a shape."""
+    steps = 0 if kind == NUMBERS else STEPS
+    return rows * (features + 1) * (4 * (features + 1) + 4 * steps * (shape or (1,))[-1])
 
 
 def _solve_squares(columns: np.ndarray, goals: Goals) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from math import prod
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from sigma_training.baselines.fitting import (
     fit_linear,
 )
 from sigma_training.data.dataset import Host, Rows, read
+from sigma_training.data.preprocessing import conform
 from sigma_training.evaluator import Evaluator
 from sigma_training.session.session import Session
 from sigma_training.session.state import Setup
@@ -59,23 +60,40 @@ class Judged:
     setup: Setup
     costs: Mapping[str, Placed]  # by output
 
-    def goals(self, rows: Host) -> dict[str, Goals]:
-        """Return what each output is to predict."""
-        return {name: self._goals_of(name, cost.layer, rows) for name, cost in self.costs.items()}
+    def goals(self, rows: Host, weighing: Collection[str]) -> dict[str, Goals]:
+        """Return what each output is to predict; of the sections of weights, those ``weighing`` count."""
+        return {name: self._goals_of(name, cost.layer, rows, weighing) for name, cost in self.costs.items()}
 
-    def _goals_of(self, output: str, cost: CostLayer, rows: Host) -> Goals:
-        kind = CLASSES if cost.chooses else DECISIONS if cost.decides else NUMBERS
-        targets = rows[cost.targets]
-        weights = rows[cost.weights].reshape(-1).astype(np.float64) if cost.weights in rows else np.ones(len(targets))
-        return Goals(kind, targets, self.setup.model.shapes.outputs[output].shape, weights, cost.ignores)
+    def _goals_of(self, output: str, cost: CostLayer, rows: Host, weighing: Collection[str]) -> Goals:
+        targets, weighs = rows[cost.targets], cost.weights in rows and cost.weights in weighing
+        weights = rows[cost.weights].reshape(-1).astype(np.float64) if weighs else np.ones(len(targets))
+        return Goals(_kind_of(cost), targets, self._shape(output), weights, cost.ignores)
 
-    def inputs(self, rows: Host) -> np.ndarray | None:
-        """Return the numbers of all input sections as vectors; None if one of them has indices, or is the targets."""
-        names = self.setup.model.network.sections(costs=False)
-        sections = [rows[name] for name in names]
-        copied = {cost.layer.targets for cost in self.costs.values()} & {*names}  # which the identity predicts
-        if copied or any(section.dtype.kind != "f" for section in sections):
-            return None
+    def _shape(self, output: str) -> tuple[int, ...]:
+        return self.setup.model.shapes.outputs[output].shape
+
+    @property
+    def judging(self) -> tuple[str, ...]:
+        """Return the sections that the costs read beside the outputs."""
+        names = (name for cost in self.costs.values() for name in (cost.layer.targets, cost.layer.weights))
+        return tuple(dict.fromkeys(names))
+
+    def affords_linear(self, rows: int) -> bool:
+        """Return whether a linear model of so many rows takes less than a second.
+
+        There is none of inputs that are indices, nor of targets, which the identity predicts.
+        """
+        names, sections = self.setup.model.network.sections(costs=False), self.setup.model.sections
+        copied = {cost.layer.targets for cost in self.costs.values()} & {*names}
+        if copied or any(np.dtype(sections[name].dtype).kind != "f" for name in names):
+            return False
+        features = sum(prod(sections[name].shape) for name in names)
+        about = ((_kind_of(cost.layer), self._shape(name)) for name, cost in self.costs.items())
+        return sum(count_operations(rows, features, kind, shape) for kind, shape in about) <= MOST
+
+    def inputs(self, rows: Host) -> np.ndarray:
+        """Return the numbers of all input sections as vectors."""
+        sections = [rows[name] for name in self.setup.model.network.sections(costs=False)]
         return np.concatenate([section.reshape(len(section), -1) for section in sections], axis=1, dtype=np.float64)
 
     def network(self) -> Network:
@@ -97,18 +115,30 @@ def measure_baselines(session: Session) -> dict[str, Values]:
     training = setup.evaluator.data("training")
     if judged is None or not metrics or not _is_readable(setup, training):
         return {}
-    rows = _read_all(setup, training)
-    goals = judged.goals(rows)
-    if not all(goal.fits_shape for goal in goals.values()):
+    names = None if judged.affords_linear(len(training)) else judged.judging
+    data = {on: setup.evaluator.data(on) for on in metrics}
+    held = {on: _read_rows(setup, split, names) for on, split in data.items() if _is_readable(setup, split)}
+    rows = _read_rows(setup, training, names)
+    goals = judged.goals(rows, _find_weighing(judged, held.values()))
+    if not held or not all(goal.fits_shape for goal in goals.values()):
         return {}
-    results: dict[str, Values] = {}
-    models = _fit_models(judged, rows, goals)
-    for on, chosen in metrics.items():
-        if _is_readable(setup, data := setup.evaluator.data(on)):
-            evaluation = _Evaluation(session, judged, _read_all(setup, data))
-            for name, values in evaluation.measure(models, chosen).items():
-                results.setdefault(name, {}).update({f"{on}.{key}": value for key, value in values.items()})
+    models, results = _fit_models(judged, rows, goals, linear=names is None), dict[str, Values]()
+    for on, split in held.items():
+        for name, values in _Evaluation(session, judged, split).measure(models, metrics[on]).items():
+            results.setdefault(name, {}).update({f"{on}.{key}": value for key, value in values.items()})
     return results
+
+
+def _find_weighing(judged: Judged, held: Iterable[Host]) -> set[str]:
+    """Return the sections of weights that weigh the held-out rows as well.
+
+    Those of training rows alone, such as weights of classes, are to change the network, not what is measured.
+    """
+    return {name for rows in held for name in judged.judging if name in rows and np.ptp(rows[name])}
+
+
+def _kind_of(cost: CostLayer) -> str:
+    return CLASSES if cost.chooses else DECISIONS if cost.decides else NUMBERS
 
 
 def _find_judged(setup: Setup) -> Judged | None:
@@ -146,32 +176,31 @@ def _is_readable(setup: Setup, data: Dataset) -> bool:
     return data.has_row_numbers and not data.drawn_anew and 0 < len(data) * size <= LARGEST
 
 
-def _read_all(setup: Setup, data: Dataset) -> Host:
-    """Return the prepared sections of all rows."""
+def _read_rows(setup: Setup, data: Dataset, names: Collection[str] | None) -> Host:
+    """Return the prepared sections of all rows; of those named alone, if the data set can read them alone."""
+    column: Callable[[str], np.ndarray | None] = getattr(data, "column", lambda name: None)
+    wanted = [name for name in names or () if name in data.sections]
+    columns = {name: values for name in wanted if (values := column(name)) is not None}
+    if wanted and len(columns) == len(wanted):
+        prepared = setup.evaluator.prepare(columns)
+        return conform(prepared, {name: setup.model.sections[name] for name in prepared})
     blocks = [setup.evaluator.ready(read(data, number)) for number in range(data.blocks)]
     return blocks[0] if len(blocks) == 1 else {name: np.concatenate([x[name] for x in blocks]) for name in blocks[0]}
 
 
-def _fit_models(judged: Judged, rows: Host, goals: Mapping[str, Goals]) -> dict[str, Outputs]:
-    """Return the baselines by name: a constant, and a linear model if that can be fitted fast."""
+def _fit_models(judged: Judged, rows: Host, goals: Mapping[str, Goals], linear: bool) -> dict[str, Outputs]:
+    """Return the baselines by name: a constant, and, if wanted, a linear model of vectors."""
     constants = {name: fit_constant(goal) for name, goal in goals.items()}
     kinds = {goal.kind for goal in goals.values()}
     name = "constant" if NUMBERS in kinds and len(kinds) > 1 else "mean" if NUMBERS in kinds else "majority"
     models: dict[str, Outputs] = {name: lambda held: _repeat(constants, len(next(iter(held.values()))))}
-    features = sum(
-        prod(judged.setup.model.sections[name].shape) for name in judged.setup.model.network.sections(costs=False)
-    )
-    count = len(next(iter(rows.values())))
-    work = sum(count_operations(count, features, goal) for goal in goals.values())
-    if work > MOST or not all(goal.is_vector for goal in goals.values()):
+    if not linear or not all(goal.is_vector for goal in goals.values()):
         return models
-    if (inputs := judged.inputs(rows)) is None:
-        return models
+    inputs = judged.inputs(rows)
     fitted = {name: fit_linear(inputs, goal) for name, goal in goals.items()}
 
     def predict(held: Host) -> Host:
         given = judged.inputs(held)
-        assert given is not None
         return {name: given @ matrix + shift for name, (matrix, shift) in fitted.items()}
 
     return {**models, "linear": predict}
