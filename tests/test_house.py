@@ -90,7 +90,8 @@ def test_every_test_environment_is_described():
     pythons = {"py312", "py313", "py314"}  # one section
     names = {name.removeprefix("testenv:") for name in tox.sections() if name.startswith("testenv:")}
     listed = {re.sub(r"\s", "", name) for name in tox["tox"]["env_list"].split(",")}
-    assert listed == (names - {"peers", "gallery", "long", "lowest", "changed", "py3{12,13,14}"}) | {"tests"} | pythons
+    apart = {"peers", "gallery", "first-looks", "long", "lowest", "changed", "py3{12,13,14}"}
+    assert listed == (names - apart) | {"tests"} | pythons
     label, _, of_ci = tox["tox"]["labels"].strip().partition(" = ")
     assert (label, {*of_ci.split(", ")}) == ("ci", listed | {"peers"})
     assert "-m ci" in (ROOT / ".ci" / "run").read_text()

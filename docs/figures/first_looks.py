@@ -1,8 +1,8 @@
 """Train on real data by ``sigma init DATA --run``, without an edit, and write the table of first-look.md.
 
-``python -m figures.first_looks [NAME...]`` in the folder ``docs`` takes minutes. The data are those that come with
-Sigma, scikit-learn, statsmodels and vega_datasets; each is written as a user would have it. The exit code is 1 if a
-network is no better than its best baseline without inputs.
+``tox -e first-looks``, or ``python -m figures.first_looks [NAME...]`` in the folder ``docs``, takes a minute. The data
+are those that come with Sigma, scikit-learn, statsmodels and vega_datasets; each is written as a user would have it.
+The exit code is 1 if a network is no better than its best baseline without inputs.
 """
 
 from __future__ import annotations
