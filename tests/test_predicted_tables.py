@@ -23,6 +23,7 @@ from sigma_run.config import build, load as read
 from sigma_run.launcher.group import main
 from sigma_run.predicting import reading, writing
 from sigma_run.predicting.columns import PredictionColumns
+from sigma_run.predicting.predicted import save_predictions
 
 pytestmark = pytest.mark.rooms
 TOML = """
@@ -134,6 +135,28 @@ def test_several_inputs_are_named(states, new, capsys):
     assert table.house[:50].tolist() == table.house[50:].tolist()
 
 
+def test_columns_of_several_inputs_are_matched_by_name(states, new, capsys):
+    noted = new.assign(note=[f"n{i}" for i in range(50)])
+    noted.to_csv("one.csv", index=False)
+    noted[[*reversed(noted.columns)]].to_csv("two.csv", index=False)
+    assert sigma(capsys, states, "one.csv", "two.csv", "--save", "out.csv", "--keep", "note")[0] == 0
+    table = pd.read_csv("out.csv")
+    assert table.note.tolist() == noted.note.tolist() * 2
+    assert table.house.tolist() == new.house.tolist() * 2
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
+def test_inputs_whose_columns_differ_are_refused(suffix, states, new, capsys):
+    new.drop(columns="house").to_parquet("less.parquet")
+    new.assign(house=range(50)).to_parquet("numbers.parquet")
+    for other, words in (
+        ("less.parquet", "less.parquet: the inputs before differ in column 'house'. Predict from it alone."),
+        ("numbers.parquet", "numbers.parquet: column 'house' holds int64, but string in the inputs before."),
+    ):
+        code, said = sigma(capsys, states, "new.parquet", other, "--save", f"out.{suffix}")
+        assert (code, words in said, Path(f"out.{suffix}").exists()) == (2, True, False)
+
+
 def test_missing_and_unseen_values_are_replaced_and_counted(states, new, capsys):
     new.loc[3:4, "area"] = np.nan
     new.loc[7, "city"] = "Atlantis"
@@ -215,6 +238,8 @@ def test_predictions_of_a_path_and_of_a_frame_are_tables_in_python(prices, new):
     assert len(table) == 50
     assert table.columns == ["house", "predicted_price"]
     assert table.to_pandas().equals(model.predict_table(new).to_pandas())
+    stream = pa.RecordBatchReader.from_batches((rows := pa.table(new)).schema, rows.to_batches())  # without columns
+    assert np.array_equal(model.predict(stream), model.predict(new))
     assert table.to_arrow().equals(pa.table(table))
     assert np.array_equal(table["predicted_price"], model.predict(new)[:, 0])
     assert pq.read_table(table.save("out.parquet")).equals(table.to_arrow())
@@ -397,8 +422,18 @@ def test_a_full_disk_leaves_no_file(suffix, states, new, capsys):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert code == 2
-    assert f"--save out.{suffix}: cannot be written: " in said
+    assert f"out.{suffix}: cannot be written: " in said
     assert sorted(Path().iterdir()) == before
+
+
+def test_an_input_that_cannot_be_read_is_not_taken_for_a_full_disk(states, new, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("sigma_run.predicting.predicted.read_parts", fail)
+    with pytest.raises(OSError, match="Input/output error"):
+        save_predictions(load(states), [Path("new.csv")], Path("out.csv"))
+    assert not [*Path().glob("out.csv"), *Path().glob(".sigma-*")]
 
 
 def test_an_interruption_leaves_no_file(states, new):

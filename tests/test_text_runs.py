@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -77,6 +78,11 @@ def test_a_run_predicts_other_files_and_sentences(animals, tmp_path, monkeypatch
     assert [(row["input"], row["label"]) for row in rows] == [
         ("new/1.txt", "bird"), ("new/more/2.txt", "fish"), ("new/1.txt", "bird"),
     ]  # fmt: skip
+    assert main(["predict", str(environment.run_folder), "new", "new/1.txt", "--save", "out.csv"]) == 0
+    with open("out.csv") as file:
+        saved = [*csv.DictReader(file)]
+    assert [(row["file"], row["predicted"]) for row in saved] == [(row["input"], row["label"]) for row in rows]
+    assert {"probability_bird", "probability_fish"} <= saved[0].keys()
 
 
 def test_a_column_of_texts_in_a_table_is_predicted_from_sentences(tmp_path, monkeypatch, capsys):
@@ -186,6 +192,20 @@ def test_a_draft_trains_on_real_texts_and_is_better_than_the_majority(form, tmp_
     assert main(["predict", str(run), "--text", "O Romeo, Romeo, wherefore art thou Romeo?", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["predictions"]
     assert row["label"] == "Romeo and Juliet"
+
+
+def test_a_number_is_no_text_to_predict_from(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"size": [i / 3 for i in range(40)], "price": [float(i) for i in range(40)]}), "x.parquet")
+    environment = Environment("sizes", folder=tmp_path / "runs")
+    environment.create_trainer(
+        data=Tabular("x.parquet", "price"), network="input(1) + output(1) + squared_difference()",
+        optimiser=ADAM, batch_size=4, backend="numpy", epochs=1,
+    )  # fmt: skip
+    environment.run()
+    assert main(["predict", str(environment.run_folder), "--text", "1.5"]) == 2
+    assert "bug in Sigma" not in (said := capsys.readouterr().err)
+    assert "text" in said
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,10 @@ class HuggingFace(Divided):
         place: Any = open_saved(path) if is_saved(path) else path
         return Tabular(path, self.target).samples(place, shape, white, self.learned if learned is None else learned)
 
+    def claims(self, path: Path) -> bool:
+        """Return whether a path is a saved dataset, and no table."""
+        return is_saved(path)
+
     def _refuse_to_divide(self) -> NoReturn:
         raise SigmaConfigError(
             f"{self.folder}: has splits already: {', '.join(self._folders)}. Give the folder of one of them."

@@ -79,6 +79,8 @@ def test_another_table_is_read_with_the_columns_of_the_training(folder, tmp_path
     data = HuggingFace(folder / "one", "label")
     width = data["training"].block(0)["inputs"].shape[1]
     assert data.samples(tmp_path / "x.csv", (width,)).shape == (2, width)
+    assert data.samples(folder / "one", (width,)).shape == (40, width)
+    assert (data.claims(folder / "one"), data.claims(tmp_path / "x.csv")) == (True, False)  # the others are streamed
 
 
 def test_splits_that_are_there_are_not_divided_again(folder):

@@ -14,10 +14,10 @@ from sigma_run.config.trained import Trained, load
 from sigma_run.launcher.configured import CHECKPOINT, WEIGHTS, standing
 from sigma_run.launcher.continuation import check_options, text_options, write_on
 from sigma_run.launcher.output import document, json_option, say, table
-from sigma_run.launcher.predicted_text import collect_predictions, predict_text, reads_texts
-from sigma_run.launcher.predictions import Predictions, write
+from sigma_run.launcher.predicted_text import predict_text, reads_texts
+from sigma_run.launcher.predictions import Predictions, collect_predictions, write
 from sigma_run.launcher.saved_table import WantedTable, table_options
-from sigma_run.predicting.reading import identify_samples
+from sigma_run.predicting.reading import identify_samples, list_files
 
 
 @click.command()
@@ -103,8 +103,11 @@ def _predict_files(model: Trained, inputs: tuple[Path, ...], white: float | None
 
 def _identify(model: Trained, inputs: tuple[Path, ...]) -> dict[str, list[Any]]:
     """Return what identifies the samples of all files, by column, for data of which samples are not rows."""
-    parts = [identify_samples(model, path) for path in inputs]
-    return {name: [text for part in parts for text in part[name]] for name in parts[0]}
+    parts = {path: identify_samples(model, path) for path in inputs}
+    names = {name: None for part in parts.values() for name in part}
+    if other := next((path for path, part in parts.items() if part.keys() != names.keys()), None):
+        raise SigmaConfigError(f"{other}: has other columns than the inputs before. Predict from it alone.")
+    return {name: [text for part in parts.values() for text in part[name]] for name in names}
 
 
 def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> list[np.ndarray]:
@@ -119,9 +122,7 @@ def _samples(model: Trained, inputs: tuple[Path, ...], white: float | None) -> l
 
 def _places(model: Trained, path: Path, count: int) -> list[tuple[str, int]]:
     """Return the file of each sample, and its row there; of a folder or an archive, the files in it."""
-    files = getattr(model.trainer.data, "files", None)
-    listed = files(path) if files and (path.is_dir() or path.suffix.lower() == ".zip") else ()
-    return [(str(file), 0) for file in listed] or [(str(path), row) for row in range(count)]
+    return [(str(file), 0) for file in list_files(model, path)] or [(str(path), row) for row in range(count)]
 
 
 def _error_in_file(model: Trained, samples: Mapping[Path, np.ndarray], error: SigmaDataError) -> SigmaConfigError:

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.scanning import OWN
 from sigma_run.config.trained import Trained
 from sigma_run.launcher.continuation import DEFAULTS
-from sigma_run.launcher.predictions import Predictions
+from sigma_run.launcher.predictions import Predictions, collect_predictions
 
 
 def reads_texts(model: Trained) -> bool:
-    """Return whether the network was trained on a column with an encoder, and nothing else."""
+    """Return whether the network was trained on a column with an encoder of texts, and nothing else."""
     frames = model.checkpoint.values.get("learned", {}).get("frames", {})
     columns = frames.get(next(iter(model.shapes)), {}).get("columns", ())
-    return len(model.shapes) == len(columns) == 1 and isinstance(columns[0], dict)
+    if len(model.shapes) != 1 or len(columns) != 1 or not isinstance(columns[0], dict):
+        return False
+    encoder: Mapping[str, str] = columns[0].get("encoder", {})
+    kind, name = ("encoder", encoder["type"]) if "type" in encoder else (OWN, encoder.get(OWN, ""))
+    cls: Any = catalogue().load(kind, name) if name else None
+    return cls is not None and "text" in cls.kinds
 
 
 def predict_text(model: Trained, how: Mapping[str, Any], top: int) -> Predictions:
@@ -30,17 +36,3 @@ def predict_text(model: Trained, how: Mapping[str, Any], top: int) -> Prediction
     except SigmaDataError as error:
         raise SigmaConfigError(f"--text: {error}") from error
     return collect_predictions(model, predicted, [("--text", 0)], top)
-
-
-def collect_predictions(
-    model: Trained,
-    predicted: Any,
-    places: Sequence[tuple[str, int]],
-    top: int,
-    identity: Mapping[str, Sequence[str]] = MappingProxyType({}),
-) -> Predictions:
-    """Return what a network predicted for samples at these places, and what identifies these."""
-    outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
-    choosing = model.network.choosing()
-    classes = {name: model.names(name) for name in choosing}
-    return Predictions(outputs, choosing, classes, places, top, model.targets, identity)

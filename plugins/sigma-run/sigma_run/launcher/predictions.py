@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from attrs import field, frozen
 
 from sigma_kernel.contracts import Label
 from sigma_kernel.errors import SigmaConfigError
+from sigma_run.config.trained import Trained
 
 FILES = (".csv", ".npy")
 PLACE = ("input", "row")  # the names of the columns that say where a sample is from
@@ -144,3 +146,17 @@ def write(path: Path, found: Predictions) -> None:
             np.save(path, next(iter(found.outputs.values())), allow_pickle=False)
     except OSError as error:
         raise SigmaConfigError(f"--output {path}: cannot be written: {error.strerror}.") from error
+
+
+def collect_predictions(
+    model: Trained,
+    predicted: Any,
+    places: Sequence[tuple[str, int]],
+    top: int,
+    identity: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Predictions:
+    """Return what a network predicted for samples at these places, and what identifies these."""
+    outputs = predicted if isinstance(predicted, dict) else {model.network.outputs[0].name: predicted}
+    choosing = model.network.choosing()
+    classes = {name: model.names(name) for name in choosing}
+    return Predictions(outputs, choosing, classes, places, top, model.targets, identity)

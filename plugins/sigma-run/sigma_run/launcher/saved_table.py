@@ -53,7 +53,7 @@ class WantedTable:
         if output is not None:
             writable(output)
         if self.path is not None:
-            check_place(self.path, self.force)
+            check_place(self.path, self.force, "--save ")
 
     def write(self, model: Trained, inputs: tuple[Path, ...], white: float | None) -> None:
         """Write the predictions for files, part by part."""

@@ -12,7 +12,7 @@ from attrs import field, frozen
 from sigma_kernel.errors import SigmaConfigError
 from sigma_run.predicting.columns import PredictionColumns
 from sigma_run.predicting.reading import InputPart, Predictor, add_replaced, describe_replaced, read_parts
-from sigma_run.predicting.writing import NAMED, check_place, new_table
+from sigma_run.predicting.writing import NAMED, new_table
 from sigma_training.optional import optional
 
 
@@ -95,12 +95,13 @@ def save_predictions(
 
     Those of several are named in a column ``input``.
     """
-    check_place(path, force)
-    rows, replaced = 0, dict[str, tuple[int, int]]()
+    rows, replaced, schema = 0, dict[str, tuple[int, int]](), None
     with new_table(path, force) as write:
         for place in places:
             for part, table in _predict_parts(model, place, keep, white):
-                write(table if len(places) == 1 else _name_input(table, place))
+                ordered = _order_columns(table if len(places) == 1 else _name_input(table, place), schema, place)
+                schema = ordered.schema
+                write(ordered)
                 rows, replaced = rows + len(part), add_replaced(replaced, part.replaced)
         if not rows:
             raise SigmaConfigError(f"{places[0]}: there is no row. Check the path.")
@@ -123,6 +124,21 @@ def _predict_parts(
         kept = part.columns or {"row": np.arange(first, first + len(part))}
         first += len(part)
         yield part, arrow.table({**kept, **{name: _to_arrow(values) for name, values in answers.items()}})
+
+
+def _order_columns(table: Any, schema: Any, place: Path) -> Any:
+    """Return a table with its columns in the order of a schema; raise SigmaConfigError for other ones."""
+    if schema is None or table.schema.equals(schema):
+        return table
+    if others := sorted({*table.column_names} ^ {*schema.names}):
+        raise SigmaConfigError(f"{place}: the inputs before differ in column {others[0]!r}. Predict from it alone.")
+    for wanted in schema:
+        if (held := table.schema.field(wanted.name).type) != wanted.type:
+            raise SigmaConfigError(
+                f"{place}: column {wanted.name!r} holds {held}, but {wanted.type} in the inputs before. Give both one "
+                "type, or predict from it alone."
+            )
+    return table.select(schema.names)
 
 
 def _to_arrow(values: np.ndarray) -> Any:

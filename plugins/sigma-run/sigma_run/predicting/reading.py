@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +17,6 @@ from sigma_kernel.network.network import Network
 
 ELEMENTS = 1 << 22  # numbers of samples that are held at once
 ROWS = 1 << 16  # rows that are held at once, beside which columns are kept
-PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".tif", ".tiff")
 
 
 class Predictor(Protocol):
@@ -74,16 +73,13 @@ def read_parts(
     not fit the network.
     """
     path = Path(place) if isinstance(place, str | Path) else None
-    if path is not None and _is_array_or_picture(path, model):
+    if path is not None and _is_read_whole(path, model):
         if keep:
             raise SigmaConfigError(f"--keep {keep[0]}: {path} has no columns with names. Leave it out.")
         yield from _read_samples(model, path, white)
         return
-    if {*model.extractors} < {*model.shapes}:
-        if path is None:
-            raise SigmaConfigError("predict: the network was not trained on columns with names. Use predict(array).")
-        yield from _read_samples(model, path, white)
-        return
+    if path is None and {*model.extractors} < {*model.shapes}:
+        raise SigmaConfigError("predict: the network was not trained on columns with names. Use predict(array).")
     first, *others = (model.extractors[name] for name in model.shapes)
     rows = _rows_at_once(model)
     for part in first.stream(others, place, rows, keep=first.kept, wanted=keep, form=_form_of(model)):
@@ -92,11 +88,10 @@ def read_parts(
         yield InputPart(part.sections, columns, part.replaced)
 
 
-def _is_array_or_picture(path: Path, model: Predictor) -> bool:
-    """Return whether a file holds no named columns, by its name; a folder of pictures neither."""
-    if path.is_dir():
-        return not model.extractors
-    return path.suffix.lower() in (".npy", *PICTURES)
+def _is_read_whole(path: Path, model: Predictor) -> bool:
+    """Return whether a file or folder holds no named columns: by its name, or since the data set reads it."""
+    claims: Callable[[Path], bool] = getattr(model.dataset, "claims", lambda path: False)
+    return {*model.extractors} < {*model.shapes} or path.suffix.lower() == ".npy" or claims(path)
 
 
 def _form_of(model: Predictor) -> Mapping[str, Any]:
@@ -118,21 +113,27 @@ def _read_samples(model: Predictor, path: Path, white: float | None) -> Iterator
             "sigma_ml.load(RUN).predict({section: array}) in Python."
         )
     (section,) = model.shapes
-    rows, files = _rows_at_once(model), getattr(model.dataset, "files", None)
-    if files is not None and (path.is_dir() or path.suffix.lower() == ".zip"):
-        listed = files(path)
-        for begin in range(0, len(listed), rows):
-            some = listed[begin : begin + rows]
-            pixels = np.concatenate([model.read(file, white) for file in some])
-            yield InputPart({section: pixels}, {"file": [str(file) for file in some]})
+    rows, listed = _rows_at_once(model), list_files(model, path)
+    for begin in range(0, len(listed), rows):
+        some = listed[begin : begin + rows]
+        yield InputPart(
+            {section: np.concatenate([model.read(file, white) for file in some])}, {"file": [*map(str, some)]}
+        )
+    if listed:
         return
     samples = model.read(path, white)
-    alone = {"file": [str(path)]} if path.suffix.lower() in PICTURES else {}
     numbers: dict[str, Any] = {"row": np.arange(len(samples))}
-    identity = alone or identify_samples(model, path) or numbers
+    alone = {"file": [str(path)]} if len(samples) == 1 and path.suffix.lower() not in (".npy", ".csv") else {}
+    identity = identify_samples(model, path) or alone or numbers
     for begin in range(0, len(samples), rows):
         names = {name: values[begin : begin + rows] for name, values in identity.items()}
         yield InputPart({section: samples[begin : begin + rows]}, names)
+
+
+def list_files(model: Predictor, path: Path) -> Sequence[Path]:
+    """Return the files of a folder or an archive that hold a sample each; none for a file, or for other folders."""
+    files = getattr(model.dataset, "files", None)
+    return files(path) if files is not None and (path.is_dir() or path.suffix.lower() == ".zip") else ()
 
 
 def identify_samples(model: Predictor, path: Path) -> Mapping[str, Sequence[Any]]:

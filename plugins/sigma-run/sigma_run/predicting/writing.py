@@ -21,14 +21,14 @@ Write = Callable[[Any], None]  # appends a table of Arrow
 NAMED = "predictions as a table"  # what needs Arrow
 
 
-def check_place(path: Path, force: bool, option: str = "--save") -> None:
+def check_place(path: Path, force: bool, option: str = "") -> None:
     """Raise SigmaConfigError unless a table can be written to this file: its extension, its folder, no other file."""
     if path.suffix.lower() not in WRITERS:
-        raise SigmaConfigError(f"{option} {path}: must be a {', '.join([*WRITERS][:-1])} or {[*WRITERS][-1]} file.")
+        raise SigmaConfigError(f"{option}{path}: must be a {', '.join([*WRITERS][:-1])} or {[*WRITERS][-1]} file.")
     if not path.parent.is_dir():
-        raise SigmaConfigError(f"{option} {path}: {str(path.parent)!r} is not a directory. Create it first.")
+        raise SigmaConfigError(f"{option}{path}: {str(path.parent)!r} is not a directory. Create it first.")
     if path.is_dir() or (path.exists() and not force):
-        raise SigmaConfigError(f"{option} {path}: already exists. Pass --force to replace it, or another name.")
+        raise SigmaConfigError(f"{option}{path}: already exists. Pass --force to replace it, or another name.")
 
 
 @contextmanager
@@ -39,17 +39,35 @@ def new_table(path: Path, force: bool = False) -> Iterator[Write]:
     written.
     """
     check_place(path, force)
+    read = list[OSError]()  # errors of what reads and predicts
     try:
         with TemporaryDirectory(prefix=".sigma-", dir=path.parent) as folder:
             part = Path(folder) / path.name
             with WRITERS[path.suffix.lower()](part) as write:
-                yield write
+                try:
+                    yield partial(_write_part, path, write)
+                except OSError as error:
+                    read.append(error)
+                    raise
             _sync(part)
             check_place(path, force)  # nobody has written it meanwhile
             part.replace(path)
     except OSError as error:
-        reason = error.strerror or str(error).partition("\n")[0]
-        raise SigmaConfigError(f"--save {path}: cannot be written: {reason}. Free space there.") from error
+        if error in read:
+            raise
+        raise _fail_to_write(path, error) from error
+
+
+def _write_part(path: Path, write: Write, table: Any) -> None:
+    try:
+        write(table)
+    except OSError as error:
+        raise _fail_to_write(path, error) from error
+
+
+def _fail_to_write(path: Path, error: OSError) -> SigmaConfigError:
+    reason = error.strerror or str(error).partition("\n")[0]
+    return SigmaConfigError(f"{path}: cannot be written: {reason}. Free space there.")
 
 
 def _sync(path: Path) -> None:

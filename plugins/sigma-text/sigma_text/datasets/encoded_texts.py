@@ -129,6 +129,10 @@ class EncodedTexts(Divided):
             )
         return values
 
+    def claims(self, path: Path) -> bool:
+        """Return whether a path holds texts, a file each, and no table."""
+        return path.is_dir() or path.name.lower().endswith(self.ends)
+
     def files(self, path: Path) -> list[Path]:
         """Return the texts in a folder, in the order of their samples."""
         return [path / name for name in list_texts(path, self.ends)[0]]

@@ -196,7 +196,7 @@ def samples(given: Any, names: Sequence[str], learned: Mapping[str, Any], resolv
     tables, arrays = {**plain, **learned.get("frames", {})}, Host()
     for name, values in sections.items():
         values = _as_column(values, tables.get(name, {}).get("columns", ()))
-        if name in tables and (is_frame(values) or isinstance(values, dict)):
+        if name in tables and (is_frame(values) or isinstance(values, dict) or hasattr(values, "__arrow_c_stream__")):
             extractor = resolve("extractor", tables[name])
             with introduce_errors("predict", extractor):
                 values = extractor.extract(values)[name]

@@ -17,8 +17,8 @@ from sigma_kernel.plugins.catalogue import Catalogue, catalogue, load
 from sigma_kernel.settings import is_table
 
 HELD = "a table in memory"  # stands for it in the text of a draft
-KEPT = ("batch_size", "preprocessors", "augmentations")  # what a draft says of the data besides the data set
 INTERFACES = ("columns", "__arrow_c_stream__", "__arrow_c_array__")  # of frames, and of what Arrow reads
+KEPT = ("batch_size", "preprocessors", "augmentations")  # what a draft says of the data besides the data set
 
 
 @frozen(eq=False)
