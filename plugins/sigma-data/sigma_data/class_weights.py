@@ -42,8 +42,14 @@ class ClassTable:
         """Return the weights n / (k n_c) of k values of which n_c of n rows have one, for each column of codes.
 
         This is the ``"balanced"`` of scikit-learn's ``compute_class_weight``; King and Zeng, Logistic Regression in
-        Rare Events Data, Political Analysis 9 (2), 2001.
+        Rare Events Data, Political Analysis 9 (2), 2001.  If each row has a single 1, columns are those of classes.
         """
+        if codes.shape[1] > 1 and (codes.sum(axis=1) == 1).all():
+            counts = codes.sum(axis=0)
+            weights = np.divide(
+                len(codes), np.count_nonzero(counts) * counts, where=counts > 0, out=np.ones(len(counts))
+            )
+            return cls([np.array([0, 1])] * len(counts), [np.array([1.0, weight]) for weight in weights])
         pairs = [np.unique(column, return_counts=True) for column in codes.T]
         return cls([values for values, _ in pairs], [len(codes) / (len(n) * n) for _, n in pairs])
 
@@ -61,7 +67,8 @@ class ClassWeighted(Derived):
 
     ``names`` are those of the classes by index, if the data set does not know them.  Weights are factors of those that
     it has.  Several labels of a row, columns of 0 and 1, count as scikit-learn's
-    ``compute_sample_weight`` counts them: the weight is the product of those of all columns.
+    ``compute_sample_weight`` counts them: the weight is the product of those of all columns.  Rows that all have a
+    single 1 are one-hot: the weight is that of the class.
     """
 
     def __init__(self, dataset: Dataset, rule: Rule | None, names: Sequence[Label] = ()) -> None:
@@ -88,6 +95,10 @@ class ClassWeighted(Derived):
         given = np.asarray(sections.get(WEIGHTS, 1.0), np.float64)
         return {**sections, WEIGHTS: (own * given.reshape(-1)).astype(np.float32)}
 
+    def column(self, section: str) -> np.ndarray | None:
+        """Return all rows of a section of the data set; None for weights, which are computed by block."""
+        return None if section == WEIGHTS else super().column(section)
+
     @cached_property
     def _table(self) -> ClassTable:
         """Return the weights of classes, computed from all rows."""
@@ -97,8 +108,7 @@ class ClassWeighted(Derived):
 
     def _all_codes(self) -> np.ndarray:
         """Return the classes of all rows; pictures beside them are not read."""
-        column = getattr(self.dataset, "column", None)
-        if column is not None and (targets := column(TARGETS)) is not None:
+        if (targets := self.column(TARGETS)) is not None:
             return self._codes({TARGETS: targets})
         return np.concatenate([self._codes(self.dataset.block(block)) for block in range(self.dataset.blocks)])
 

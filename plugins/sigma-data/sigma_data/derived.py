@@ -75,7 +75,13 @@ class Derived(Dataset):
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
         """Return what is odd about the rows of the data set."""
-        return self.dataset.findings(classes, {})
+        return self.dataset.findings(classes, others)
+
+    def column(self, section: str) -> np.ndarray | None:
+        """Return all rows of a section of the data set; None if it has no such section, or not in memory."""
+        column = getattr(self.dataset, "column", None)
+        values: np.ndarray | None = None if column is None else column(section)
+        return values
 
     def class_names(self, section: str) -> Sequence[Label]:
         """Return the class names of a section."""
@@ -84,3 +90,10 @@ class Derived(Dataset):
     def column_names(self, section: str) -> Sequence[str]:
         """Return the names of the columns of a section."""
         return self.dataset.column_names(section)
+
+
+def strip_views(dataset: Dataset) -> Dataset:
+    """Return the data set below views that keep its rows and their order, or the data set itself."""
+    while isinstance(dataset, Derived) and type(dataset).rows is Derived.rows:
+        dataset = dataset.dataset
+    return dataset

@@ -44,7 +44,7 @@ class Subset(Derived):
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> Sequence[str]:
         """Return what is odd about the columns of the data set, and about classes that a part of it lacks."""
-        return *super().findings(classes, others), *classes_lacking({"training": self, **others}, classes)
+        return *super().findings(classes, {}), *classes_lacking({"training": self, **others}, classes)
 
     def column(self, section: str) -> np.ndarray | None:
         """Return the rows of a section; None if there is no such section, or if the data set has several blocks."""

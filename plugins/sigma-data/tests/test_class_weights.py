@@ -8,6 +8,7 @@ import pytest
 
 from sigma_data import Arrays, Frame, Iris, Shares
 from sigma_data.class_weights import ClassWeighted
+from sigma_data.pictures.rows import Pictures
 from sigma_kernel import Environment, SigmaConfigError, SigmaDataError
 
 
@@ -66,6 +67,37 @@ def test_weights_multiply_those_of_the_rows():
     block = Frame(rows, target="kind", weights="w", class_weights={"rare": 3.0, "usual": 0.0})["training"].block(0)
     wanted = rows.w * rows.kind.map({"rare": 3.0, "usual": 0.0, "some": 1.0})
     assert np.array_equal(block["weights"], np.float32(wanted))
+
+
+@pytest.mark.parametrize("weights", [None, "balanced", {"rare": 2.0}])
+def test_a_class_that_a_split_lacks_is_told_whatever_the_weights(weights):
+    rows = frame().sort_values("kind", ascending=False)
+    data = Frame(
+        rows, target="kind", split={"training": 0.75, "validation": 0.25}, split_by="block", class_weights=weights
+    )
+    parts = {name: part.encode("targets", 0) for name, part in data.items()}
+    (text,) = parts["training"].findings(["targets"], {"validation": parts["validation"]})[:1]
+    assert text.startswith("class 'rare' has no row in the split 'training'")
+
+
+def test_one_hot_targets_have_the_weights_of_their_classes():
+    classes = np.repeat([0, 1, 2], [6, 3, 1])
+    weights = np.array([10 / 18, 10 / 9, 10 / 3])
+    for targets in (np.eye(3)[classes], np.eye(4, dtype=int)[classes]):
+        assert weigh(targets) == pytest.approx(weights[classes], rel=1e-7)
+
+
+def test_a_row_without_a_label_makes_all_rows_those_of_several_labels_in_each_block():
+    targets = np.eye(3, dtype=np.float32)[np.repeat([0, 1, 2], [6, 3, 1])]
+    targets[0] = 0
+    assert weigh(targets)[5] == pytest.approx(10 / (2 * 5) * 10 / (2 * 7) * 10 / (2 * 9))
+    pixels, rows = [np.zeros((5, 1, 2, 2), np.uint8)] * 2, np.arange(10).reshape(2, 5)
+    in_blocks = ClassWeighted(Pictures(pixels, [*rows], Arrays(targets=targets)), "balanced")
+    assert np.concatenate([in_blocks.block(i)["weights"] for i in range(2)]) == pytest.approx(weigh(targets))
+
+
+def weigh(targets):
+    return ClassWeighted(Arrays(inputs=np.zeros((len(targets), 1)), targets=targets), "balanced").block(0)["weights"]
 
 
 def test_several_labels_have_the_product_of_the_weights_of_their_columns():

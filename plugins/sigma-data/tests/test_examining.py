@@ -49,11 +49,18 @@ def write(path: Path, columns: Mapping[str, list[Any]]) -> Path:
 
 
 def examine(path: Path, columns: Mapping[str, list[Any]], target: Any = "dear", **settings: Any) -> list[Finding]:
-    """Return the findings about a table with a target, split by blocks of 300 and 100 rows."""
-    data = Tabular(
-        write(path / "houses.csv", columns), target, split={"training": 0.75, "validation": 0.25},
-        **{"split_by": "block", **settings},
-    )  # fmt: skip
+    """Return the findings about a table with a target, split by blocks of 300 and 100 rows, weighted or not."""
+    place = write(path / "houses.csv", columns)
+    settings = {"split": {"training": 0.75, "validation": 0.25}, "split_by": "block", **settings}
+    plain, *others = (
+        examine_splits(Tabular(place, target, class_weights=weights, **settings))
+        for weights in (None, "balanced")[: 1 if settings.get("targets") == "numbers" else 2]
+    )
+    assert others in ([], [plain])
+    return plain
+
+
+def examine_splits(data: Any) -> list[Finding]:
     return apply_rules(gather(data, {name: part.encode("targets", 0) for name, part in data.items()}))
 
 
@@ -70,7 +77,7 @@ def test_nothing_is_found_in_a_clean_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [Iris(), Digits(), Wdbc(), Adding(), Synthetic(), TicTacToe()], ids=repr)
 def test_nothing_serious_is_found_in_the_sets_of_the_package(data: Mapping[str, Dataset]) -> None:
-    findings = apply_rules(gather(data, {name: part.encode("targets", 0) for name, part in data.items()}))
+    findings = examine_splits(data)
     assert {finding.severity for finding in findings} <= {"note"}
 
 
@@ -410,15 +417,17 @@ def test_equal_pictures_in_a_folder_without_splits_are_a_note(tmp_path: Path) ->
     assert ("cat/000.png and cat/copy.png",) in [note.examples for note in notes if note.rule == "alike"]
 
 
-def test_pictures_of_a_configuration_are_examined_in_its_splits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weights", [None, "balanced", {"cat": 2.0}])
+def test_pictures_of_a_configuration_are_examined_in_its_splits(tmp_path: Path, weights: Any) -> None:
     fill(tmp_path / "all", {"": 20})
     for i in range(20):
         (tmp_path / "all" / "cat" / f"z{i:02d}.png").write_bytes(
             (tmp_path / "all" / "cat" / f"{i:03d}.png").read_bytes()
         )
-    data = ImageFolder(tmp_path / "all", size=(48, 48))
-    findings = apply_rules(gather(data, {name: part.encode("targets", 0) for name, part in data.items()}))
-    assert [f.severity for f in findings if f.rule in ("alike", "shared-rows")][:2] == ["error", "error"]
+    findings = examine_splits(ImageFolder(tmp_path / "all", size=(48, 48), class_weights=weights))
+    copied = [f for f in findings if f.rule in ("alike", "shared-rows")][:2]
+    assert [f.severity for f in copied] == ["error", "error"]
+    assert all(place.startswith("cat/") for f in copied for place in f.examples[0].split(" and "))
 
 
 def test_pictures_that_differ_in_detail_alone_are_not_alike() -> None:

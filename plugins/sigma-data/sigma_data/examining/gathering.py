@@ -12,6 +12,7 @@ from attrs import evolve
 
 from sigma_data.datasets.image_folder import ImageFolder
 from sigma_data.datasets.tabular import Tabular
+from sigma_data.derived import strip_views
 from sigma_data.examining.alike import LEAST, shrink
 from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_columns, hash_matrix, mix
 from sigma_data.pictures.folder import list_pictures
@@ -102,9 +103,10 @@ def gather(data: Any, splits: Mapping[str, Dataset], quick: bool = False) -> Exa
     if not ordered:
         return ExaminedRows("data", np.zeros(0, np.uint64))
     rows = _gather_sections(ordered, most=QUICK if quick else None)
-    rows = evolve(rows, place=_find_places(data, ordered, rows.splits), sentences=_ask(ordered))
-    if isinstance(data, Tabular) and all(isinstance(split, Subset) for split in ordered.values()):
-        return _add_table(data, ordered, rows)
+    plain = {name: strip_views(split) for name, split in ordered.items()}
+    rows = evolve(rows, place=_find_places(data, plain, rows.splits), sentences=_ask(ordered))
+    if isinstance(data, Tabular) and all(isinstance(split, Subset) for split in plain.values()):
+        return _add_table(data, plain, rows)
     return evolve(rows, grouped=getattr(data, "group", None) not in (None, ""))
 
 
