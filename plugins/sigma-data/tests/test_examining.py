@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,30 @@ def test_equal_rows_are_named_by_their_lines(tmp_path: Path) -> None:
         "houses.csv:4",
         "houses.csv:9",
     ]
+
+
+@pytest.mark.parametrize("target", [("old", "red"), ("price", "rooms"), {"first": "old", "second": "red"}], ids=str)
+def test_rows_with_other_targets_are_not_equal(tmp_path: Path, target: Any) -> None:
+    columns = columns_of_houses() | {"rooms": [i % 5 for i in range(ROWS)], "price": [i / 7 for i in range(ROWS)]}
+    columns |= {"old": [i % 2 for i in range(ROWS)], "red": [i // 2 % 2 for i in range(ROWS)]}
+    for name in ("size", "city", "dear"):
+        columns[name][2] = columns[name][0]
+    others = {"old", "red", "price", "rooms"} - {*(target.values() if isinstance(target, dict) else target)}
+    settings: dict[str, Any] = {"exclude": ("dear", *others), "targets": "numbers"}
+    assert [f for f in examine(tmp_path, columns, target, **settings) if f.rule == "duplicates"] == []
+    for values in columns.values():
+        values[2] = values[0]
+    findings = [f for f in examine(tmp_path, columns, target, **settings) if f.rule == "duplicates"]
+    assert only(findings).text.startswith("1 row is equal to an earlier one of the same split")
+
+
+def test_arrays_with_other_labels_are_not_equal() -> None:
+    inputs, labels = RANDOM.normal(size=(200, 3)), RANDOM.integers(0, 2, (200, 4))
+    inputs[1] = inputs[0]
+    labels[1] = 1 - labels[0]
+    assert [*DataInspector().examine({"training": Arrays(inputs=inputs, targets=labels)})] == []
+    labels[1] = labels[0]
+    assert only([*DataInspector().examine({"training": Arrays(inputs=inputs, targets=labels)})]).rule == "duplicates"
 
 
 @pytest.mark.parametrize(("copies", "severity"), [(1, "note"), (5, "warning"), (10, "error")])
@@ -415,6 +441,19 @@ def test_equal_pictures_in_a_folder_without_splits_are_a_note(tmp_path: Path) ->
     notes = apply_rules(gather_place(tmp_path / "all"))
     assert {note.severity for note in notes} == {"note"}
     assert ("cat/000.png and cat/copy.png",) in [note.examples for note in notes if note.rule == "alike"]
+
+
+def test_pictures_in_an_archive_are_examined_as_those_in_a_folder(tmp_path: Path) -> None:
+    folder = fill(tmp_path / "all", {"": 15})
+    (folder / "cat" / "copy.png").write_bytes((folder / "cat" / "000.png").read_bytes())
+    shutil.make_archive(str(tmp_path / "pictures"), "zip", folder)
+    notes = DataInspector().examine(tmp_path / "pictures.zip")
+    assert [*notes] == [*DataInspector().examine(folder)]
+    assert ("cat/000.png and cat/copy.png",) in [note.examples for note in notes if note.rule == "alike"]
+    table = write(tmp_path / "houses.csv", columns_of_houses())
+    with zipfile.ZipFile(tmp_path / "table.zip", "w") as archive:
+        archive.write(table, "houses.csv")
+    assert [*DataInspector().examine(tmp_path / "table.zip")] == []
 
 
 @pytest.mark.parametrize("weights", [None, "balanced", {"cat": 2.0}])

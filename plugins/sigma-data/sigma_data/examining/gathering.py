@@ -14,12 +14,14 @@ from sigma_data.datasets.image_folder import ImageFolder
 from sigma_data.datasets.tabular import Tabular
 from sigma_data.derived import strip_views
 from sigma_data.examining.alike import LEAST, shrink
-from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_columns, hash_matrix, mix
+from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_columns, hash_matrix
+from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.labelled import split_folders
 from sigma_data.pictures.rows import Pictures
 from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.kinds import infer_kind
+from sigma_data.sampling import mix
 from sigma_data.subset import Subset
 from sigma_data.tables import open_table
 from sigma_kernel import Dataset
@@ -38,8 +40,8 @@ Place = Callable[[int], str]
 
 # -- files -------------------------------------------------------------------------------------------------------------
 def gather_place(place: Path) -> ExaminedRows:
-    """Return the rows of a table, or the pictures of a folder."""
-    if place.is_dir() and list_pictures(place).pictures:
+    """Return the rows of a table, or the pictures of a folder or an archive."""
+    if (place.is_dir() or is_archive(place)) and list_pictures(place).pictures:
         return _gather_folder(ImageFolder(place, size=SIZE, fit="stretch", broken="skip"))
     return _gather_file(open_table(place))
 
@@ -142,7 +144,7 @@ def _gather_sections(splits: Mapping[str, Dataset], most: int | None) -> Examine
         labels = getattr(first, "learned", {}).get("targets", {}).get("targets", ())
     return ExaminedRows(
         "data", whole["keys"], columns, [*columns], goal=goal, indicators=indicators, labels=labels, splits=ranges,
-        pictures=whole.get("pictures"),
+        pictures=whole.get("pictures"), target_keys=hash_matrix(whole["goal"]) if "goal" in whole else None,
     )  # fmt: skip
 
 
@@ -231,6 +233,7 @@ def _add_table(data: Tabular, splits: Mapping[str, Any], rows: ExaminedRows) -> 
     return evolve(
         rows, name=source.name, keys=hash_columns([columns[name].values for name in inputs], table.num_rows),
         columns=columns, inputs=inputs, target=roles.targets[0], goal=goal, indicators=indicators, splits=parts,
+        target_keys=hash_columns([columns[name].values for name in roles.targets], table.num_rows),
         place=lambda row: source.place(int(numbers[row])), leave_out='write {} = "exclude" below [data.columns].',
         grouped=bool(roles.group),
     )  # fmt: skip

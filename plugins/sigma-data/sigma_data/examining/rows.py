@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from attrs import field, frozen
 
+from sigma_data.sampling import mix
 from sigma_kernel import Finding, Label
 
 Stage = Literal["run", "check", "data"]
@@ -48,7 +49,7 @@ class ExaminedRows:
 
     ``columns`` are by name, ``inputs`` the names of those that a network sees. ``keys`` are equal for rows with equal
     inputs, and ``full_keys`` for equal rows. ``goal`` has class indices (int64, negative if there is none) or numbers;
-    ``indicators`` are those of several labels, (rows, labels), bool.
+    ``indicators`` are those of several labels, (rows, labels), bool; ``target_keys`` are equal for equal targets.
     ``splits`` have the rows of each, that for training first. ``place`` names a row; ``leave_out`` is a format of the
     remedy for a column. ``pictures`` are thumbnails, (rows, side, side). ``grouped`` says that a column groups
     the rows. ``sentences`` are those of the data set itself.
@@ -61,6 +62,7 @@ class ExaminedRows:
     target: str = ""
     goal: np.ndarray | None = None
     indicators: np.ndarray | None = None
+    target_keys: np.ndarray | None = None
     labels: Sequence[Label] = ()
     splits: Mapping[str, np.ndarray] = field(factory=dict)
     place: Callable[[int], str] = "row {}".format
@@ -74,10 +76,8 @@ class ExaminedRows:
 
     @property
     def full_keys(self) -> np.ndarray:
-        """Return a key for each row, with its target."""
-        if self.goal is None:
-            return self.keys
-        return mix(self.keys + hash_column(self.goal.astype(np.float64)))
+        """Return a key for each row, with its targets."""
+        return self.keys if self.target_keys is None else mix(self.keys + self.target_keys)
 
     @property
     def classes(self) -> np.ndarray | None:
@@ -126,14 +126,6 @@ class DataRule:
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
-def mix(bits: np.ndarray) -> np.ndarray:
-    """Return uint64 values with all bits mixed (SplitMix64: Steele, Lea and Flood, 2014)."""
-    bits = np.asarray(bits, np.uint64) + np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(bits ^ (bits >> np.uint64(31)), np.uint64)
-
-
 def hash_column(values: np.ndarray) -> np.ndarray:
     """Return a key for each value of a column; equal for equal values, for zeros of either sign, and for NaN."""
     if values.dtype.kind == "f":
