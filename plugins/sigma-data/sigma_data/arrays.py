@@ -78,12 +78,12 @@ class Arrays(Dataset):
         """Return a copy with the named columns in the order of the training split, and with its categories."""
         tables = getattr(training, "tables", {})
         parts = {
-            name: x.align(tables.get(name), training.column_names(name)) for name, x in self._column_sections.items()
+            name: x.align(tables.get(name), training.column_names(name)) for name, x in self.column_sections.items()
         }
-        return self._but({name: part for name, part in parts.items() if part is not self._column_sections[name]})
+        return self._but({name: part for name, part in parts.items() if part is not self.column_sections[name]})
 
     @property
-    def _column_sections(self) -> dict[str, Framed | Titled]:
+    def column_sections(self) -> dict[str, Framed | Titled]:
         """Return the sections with named columns."""
         return {**self._framed, **self._titled}
 
@@ -95,7 +95,7 @@ class Arrays(Dataset):
     @property
     def tables(self) -> dict[str, Table | EncodedColumns]:
         """Return what extracts the sections that were frames, or tables in files."""
-        return {name: section.table for name, section in self._column_sections.items() if section.table is not None}
+        return {name: section.table for name, section in self.column_sections.items() if section.table is not None}
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Arrays(Dataset):
 
     def findings(self, classes: Collection[str], others: Mapping[str, Dataset]) -> tuple[str, ...]:
         """Return what is odd about columns with names, and about classes that a split lacks."""
-        columns = tuple(text for section in self._column_sections.values() for text in section.findings)
+        columns = tuple(text for section in self.column_sections.values() for text in section.findings)
         return columns + classes_lacking({"training": self, **others}, classes)
 
     def column(self, section: str) -> np.ndarray | None:

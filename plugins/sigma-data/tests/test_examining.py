@@ -17,6 +17,7 @@ from scipy import stats
 from scipy.special import kolmogorov as scipy_kolmogorov
 
 from sigma_data import Adding, Arrays, DataInspector, Digits, ImageFolder, Iris, Synthetic, Tabular, TicTacToe, Wdbc
+from sigma_data.examining import tables
 from sigma_data.examining.alike import describe_pictures, find_pairs, shrink
 from sigma_data.examining.drift import (
     chi_squared,
@@ -29,7 +30,7 @@ from sigma_data.examining.drift import (
 from sigma_data.examining.gathering import gather, gather_place
 from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, group_equal, hash_column, hash_columns, hash_matrix
 from sigma_data.examining.rules import RULES, apply_rules
-from sigma_kernel import Dataset, Finding
+from sigma_kernel import Dataset, Finding, SigmaDataError
 
 RANDOM = np.random.default_rng(1)
 ROWS = 400
@@ -233,6 +234,36 @@ def test_units_that_all_cells_have_and_plain_words_are_in_order(tmp_path: Path) 
     columns["mass"] = [f"{i % 9} kg" for i in range(ROWS)]
     columns["code"] = [f"a{i % 9}" for i in range(ROWS)]
     assert [f for f in examine(tmp_path, columns) if f.rule == "numbers-as-words"] == []
+
+
+def test_groups_in_columns_that_are_left_out_are_found(tmp_path: Path) -> None:
+    columns = columns_of_houses() | {"patient_id": [i % 40 for i in range(ROWS)]}
+    settings: dict[str, Any] = {"exclude": "patient_id", "time": "size", "missing_targets": "drop"}
+    columns["dear"][3] = ""
+    findings = [f for f in examine(tmp_path, columns, **settings) if f.rule == "split-groups"]
+    assert only(findings).text.startswith("column 'patient_id'")
+    data = Tabular(tmp_path / "houses.csv", "dear", **settings)
+    parts = {**data}
+    write(tmp_path / "houses.csv", {name: values[:50] for name, values in columns.items()})
+    with pytest.raises(SigmaDataError, match=r"houses\.csv: has changed since it was read"):
+        gather(data, parts)
+
+
+@pytest.mark.parametrize(("limit", "quick"), [("CELLS", False), ("QUICK", True), ("MOST", False)])
+def test_of_many_rows_the_first_of_each_split_are_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, quick: bool
+) -> None:
+    monkeypatch.setattr(tables, limit, 100 if limit == "MOST" else 300)
+    data = Tabular(write(tmp_path / "houses.csv", columns_of_houses()), "dear", split_by="stratified")
+    rows = gather(data, {name: part.encode("targets", 0) for name, part in data.items()}, quick)
+    assert {name: len(part) for name, part in rows.splits.items()} == {"training": 80, "validation": 20}
+    assert len(rows) == len(rows.full_keys) == len(rows.columns["city"].values) == 100
+    assert rows.sentences == (() if quick else ("there are 400 rows, of which 100 are examined.",))
+    labels = np.array(rows.columns["dear"].words)[rows.columns["dear"].values.astype(int)]
+    assert np.array_equal(np.array(rows.labels)[rows.classes], labels)
+    for row in (0, 57, 99):
+        line = (tmp_path / "houses.csv").read_text().splitlines()[int(rows.place(row).rpartition(":")[2]) - 1]
+        assert line.startswith(f"{rows.columns['size'].values[row]:.10g},")
 
 
 # -- splits ------------------------------------------------------------------------------------------------------------

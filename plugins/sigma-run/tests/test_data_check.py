@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from sigma_data.tables import open_table
 from sigma_run.launcher.group import main
 
 CONFIGURATION = """
@@ -86,6 +89,27 @@ def test_check_prints_the_same_but_those_that_take_long(place: Path, capsys: pyt
     assert {finding["rule"] for finding in every} >= {"shared-rows", "drift"}
     assert main(["check", "houses.toml"]) == 0
     assert "error: 20 of 100 rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "most"), [(["check"], 1), (["data", "check"], 2)])
+def test_a_table_is_parsed_once_and_again_only_for_columns_that_are_left_out(
+    monkeypatch: pytest.MonkeyPatch, command: list[str], most: int, place: Path
+) -> None:
+    opened: list[Any] = []
+
+    def count(what: Any, **settings: Any) -> Any:
+        opened.append(what)
+        return open_table(what, **settings)
+
+    for name, module in [*sys.modules.items()]:
+        if name.startswith("sigma_data.") and getattr(module, "open_table", None) is open_table:
+            monkeypatch.setattr(module, "open_table", count)
+    assert main([*command, "houses.toml"]) == 0
+    assert len(opened) == 1
+    opened.clear()
+    (place / "houses.toml").write_text(CONFIGURATION.replace("[network]", 'exclude = "ward"\n[network]'))
+    assert main([*command, "houses.toml"]) == 0
+    assert len(opened) == most
 
 
 def test_check_prints_no_notes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,10 +56,14 @@ class Roles:
 
 @frozen(eq=False)
 class EncodedRows(Titled):
-    """A section of encoded columns, with the ``rows`` of the table that it was encoded from, and their places."""
+    """A section of encoded columns, with the ``rows`` of the table that it was encoded from, and their places.
+
+    ``roles`` are those of the table's columns.
+    """
 
     rows: Any = None
     place: Place = "row {}".format
+    roles: Roles = Roles({}, ())
 
     def align(self, table: Any, names: Sequence[str]) -> Titled:
         """Return the same rows, encoded by the columns of the training."""
@@ -159,11 +163,13 @@ class Tabular(Divided):
         """Return the labels of the first section of classes; empty if there is none."""
         return next(filter(None, map(whole.class_names, self._targets)), ())
 
-    def read_examined(self) -> tuple[Any, np.ndarray, Roles, Any]:
-        """Return the rows with a target as an Arrow table of all columns, their numbers, the roles, and the source."""
+    def read_excluded(self) -> Any:
+        """Return the columns that are left out, of the rows with a target in their order, as a table of Arrow."""
         source = open_table(self.path, **self.format)
         roles = self._roles(source.schema.names, source.name)
-        return *self._select_rows(source.read(), roles, source), roles, source
+        aside = filter(None, (roles.weights, roles.group, roles.time))
+        names = dict.fromkeys((*roles.excluded, *roles.targets, *aside))
+        return self._select_rows(source.read([*names]), roles, source)[0].select([*roles.excluded])
 
     def _read_parts(self) -> tuple[dict[str, Dataset], Arrays]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
@@ -181,7 +187,7 @@ class Tabular(Divided):
         training = parts["training"].rows_of_dataset
         encoded = self._fit(table, roles, training, goals.block(0)["targets"], place)
         sections: dict[str, Any] = {
-            section: self._read(columns, table, place, training) for section, columns in encoded.items()
+            section: self._read(columns, table, place, training, roles) for section, columns in encoded.items()
         }
         if roles.weights:
             sections["weights"] = read_numbers(table, roles.weights, place)
@@ -261,9 +267,11 @@ class Tabular(Divided):
             for section, columns in by_section.items()
         }
 
-    def _read(self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray) -> EncodedRows:
-        values = columns.apply(table, place, training)
-        return EncodedRows(values, columns.titles, columns, name_place(self.path), rows=table, place=place)
+    def _read(
+        self, columns: EncodedColumns, table: Any, place: Place, training: np.ndarray, roles: Roles
+    ) -> EncodedRows:
+        values, where = columns.apply(table, place, training), name_place(self.path)
+        return EncodedRows(values, columns.titles, columns, where, rows=table, place=place, roles=roles)
 
 
 def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, where: str) -> np.ndarray | Labels:
