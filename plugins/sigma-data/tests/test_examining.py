@@ -17,8 +17,8 @@ from scipy import stats
 from scipy.special import kolmogorov as scipy_kolmogorov
 
 from sigma_data import Adding, Arrays, DataInspector, Digits, ImageFolder, Iris, Synthetic, Tabular, TicTacToe, Wdbc
-from sigma_data.examining import tables
-from sigma_data.examining.alike import describe_pictures, find_pairs, shrink
+from sigma_data.examining import alike, tables
+from sigma_data.examining.alike import choose_clear, describe_pictures, find_alike, find_pairs, shrink
 from sigma_data.examining.drift import (
     chi_squared,
     compare_counts,
@@ -500,19 +500,23 @@ def test_pictures_of_a_configuration_are_examined_in_its_splits(tmp_path: Path, 
     assert all(place.startswith("cat/") for f in copied for place in f.examples[0].split(" and "))
 
 
+def pair_up(thumbnails: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.zeros((0, 2), int), *find_pairs(thumbnails, choose_clear(thumbnails)[0])])
+
+
 def test_pictures_that_differ_in_detail_alone_are_not_alike() -> None:
     small = shrink(np.stack([draw(1).transpose(2, 0, 1)] * 2))
     detail = np.kron(RANDOM.choice([-5, 5], (8, 8)), [[1, -1], [-1, 1]])
-    assert len(find_pairs(small)) == 1
-    assert len(find_pairs(small + np.stack([detail, -detail]))) == 0
+    assert len(pair_up(small)) == 1
+    assert len(pair_up(small + np.stack([detail, -detail]))) == 0
 
 
 def test_blank_pictures_are_not_compared() -> None:
     faint = np.float32(200) + RANDOM.uniform(-3, 3, (16, 16)).astype(np.float32)
-    assert len(find_pairs(np.stack([faint] * 4))) == 0
-    assert len(find_pairs(np.stack([10 * (faint - 190)] * 4))) == 6
+    assert len(pair_up(np.stack([faint] * 4))) == 0
+    assert len(pair_up(np.stack([10 * (faint - 190)] * 4))) == 6
     blank = np.full((50, 1, 40, 40), 200, np.uint8) + RANDOM.integers(0, 2, (50, 1, 40, 40)).astype(np.uint8)
-    assert len(find_pairs(shrink(blank))) == 0
+    assert len(pair_up(shrink(blank))) == 0
 
 
 def test_thumbnails_are_means_and_do_not_depend_on_brightness_and_gradients() -> None:
@@ -535,9 +539,56 @@ def test_copies_are_found_whatever_was_done_to_them() -> None:
     pictures = pictures[describe_pictures(shrink(pictures))[1] > 12]
     noisy = np.clip(pictures + RANDOM.integers(-9, 10, pictures.shape), 0, 255)
     every = np.concatenate([shrink(x) for x in (pictures, noisy, pictures[:, :, ::2, ::2], pictures // 2)])
-    found, count = {tuple(pair) for pair in find_pairs(every).tolist()}, len(pictures)
+    found, count = {tuple(pair) for pair in pair_up(every).tolist()}, len(pictures)
     assert count > 30
     assert found == {(a, b) for a in range(4 * count) for b in range(a + count, 4 * count, count)}
+
+
+def crowd(splits: Mapping[str, np.ndarray], count: int, classes: np.ndarray | None = None) -> ExaminedRows:
+    """Return rows of which all but the last are the same picture, each a little brighter than the one before."""
+    pictures = np.repeat(shrink(draw(1).transpose(2, 0, 1)[None]), count, axis=0)
+    pictures[-1] = shrink(draw(2).transpose(2, 0, 1)[None])
+    pictures += np.linspace(0, 5, count, dtype=np.float32)[:, None, None]
+    keys = np.arange(count, dtype=np.uint64)
+    return ExaminedRows("x", keys, splits=splits, pictures=pictures, goal=classes)
+
+
+@pytest.mark.parametrize("limits", [{}, {"CROWD": 50}, {"CROWD": 50, "SPARSE": 10}, {"BLOCK": 7, "CROWD": 1}])
+def test_pairs_across_splits_are_counted_however_many_others_there_are(
+    monkeypatch: pytest.MonkeyPatch, limits: Mapping[str, int]
+) -> None:
+    for name, value in limits.items():
+        monkeypatch.setattr(alike, name, value)
+    splits = {"training": np.arange(80), "validation": np.arange(80, 111)}
+    across, same, labels = find_alike(crowd(splits, 111, (np.arange(111) >= 100).astype(int)))
+    assert across.text.startswith("30 of 31 pictures of 'validation' are nearly the same as one of 'training'")
+    assert (across.severity, across.examples[0]) == ("error", "row 0 and row 80")
+    assert same.text.startswith("108 pictures are nearly the same as another one.")
+    assert labels.text.startswith("1,000 pairs of pictures that are nearly the same have different classes")
+    assert labels.examples == ("row 0 and row 100", "row 0 and row 101", "row 0 and row 102")
+
+
+def test_a_copy_in_another_split_is_found_behind_a_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "CROWD", 50)
+    monkeypatch.setattr(alike, "BLOCK", 16)
+    rows = crowd({"training": np.arange(100), "validation": np.arange(100, 111)}, 111)
+    for row, seed in enumerate(range(10, 21), start=100):
+        rows.pictures[row] = shrink(draw(seed).transpose(2, 0, 1)[None])[0]
+    rows.pictures[99] = rows.pictures[105] + 3
+    across, same = find_alike(rows)
+    assert across.text.startswith("1 of 11 pictures of 'validation'")
+    assert across.examples == ("row 99 and row 105",)
+    assert same.text.startswith("98 pictures")
+
+
+def test_of_many_pictures_the_number_of_copies_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "MOST", 50)
+    splits = {"training": np.arange(80), "validation": np.arange(80, 111)}
+    across, same = find_alike(crowd(splits, 111))
+    assert across.text.startswith("at least about 30 of 31 pictures of 'validation' are nearly the same")
+    assert across.text.endswith(" One picture in 3 was compared.")
+    assert across.severity == "error"
+    assert same.text.startswith("at least about 105 pictures are nearly the same as another one.")
 
 
 # -- other data --------------------------------------------------------------------------------------------------------
