@@ -29,6 +29,14 @@ def test_balanced_weights_of_classes(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_balanced_weights_of_one_hot_targets(seed):
+    classes = np.random.default_rng(seed).choice(6, 100, p=[0.5, 0.3, 0.1, 0.06, 0.04, 0.0])
+    assert weighed(np.eye(6)[classes], "balanced") == pytest.approx(
+        compute_sample_weight("balanced", classes), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_balanced_weights_of_several_labels(seed):
     labels = (np.random.default_rng(seed).random((200, 4)) < [0.1, 0.5, 0.8, 0.02]).astype(int)
     assert weighed(labels, "balanced") == pytest.approx(compute_sample_weight("balanced", labels), rel=1e-6)
