@@ -8,6 +8,7 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
@@ -95,11 +96,14 @@ def test_a_place_whose_library_is_missing_is_told(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("settings", "text"),
-    [({"address": "x.csv"}, "names no place"), ({"address": "s3://x", "sha256": "12"}, "is no SHA-256")],
+    ("settings", "error", "text"),
+    [
+        ({"address": "x.csv"}, SigmaConfigError, "names no place"),
+        ({"address": "s3://x", "sha256": "12"}, SigmaDataError, "sha256: '12' is not the hash of a file"),
+    ],
 )
-def test_settings_are_checked(settings, text):
-    with pytest.raises(SigmaConfigError, match=text):
+def test_settings_are_checked(settings, error, text):
+    with pytest.raises(error, match=text):
         FsspecFile(**settings)
 
 

@@ -189,8 +189,8 @@ def test_broken_files_are_refused_or_skipped_by_choice(tmp_path):
     assert len(data["training"]) == 19
     assert data["training"].block(0)["targets"].tolist() == [0] * 10 + [1] * 9
     notes = data["training"].findings((), {})
-    assert notes[0].startswith("1 of the sounds left out: low/3.wav is cut off")
-    assert notes[1] == "1 files left out, by the end of the name: low/notes.txt."
+    assert notes[0].startswith("1 sound is left out: low/3.wav is cut off")
+    assert notes[1] == "1 file is left out, by the end of the name: 'low/notes.txt'."
 
 
 def test_a_sound_that_ends_early_is_cut_off():

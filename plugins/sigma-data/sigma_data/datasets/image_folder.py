@@ -13,8 +13,9 @@ from attrs import converters, define, field
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.picture_table import LabelTable, read_listed
 from sigma_data.datasets.splits import Divided, Loaded, shares
-from sigma_data.pictures.blocks import Decoding, check_faults, deal, describe_left_out
+from sigma_data.pictures.blocks import Decoding, deal, list_faults
 from sigma_data.pictures.decoding import Fit, PictureForm
+from sigma_data.pictures.faults import check_faults, describe_left_out
 from sigma_data.pictures.labelled import LabelledPictures, read_folders, split_folders
 from sigma_data.pictures.rows import Pictures
 from sigma_data.pictures.samples import PictureSamples
@@ -183,9 +184,10 @@ class ImageFolder(Divided):
         dealt = [(name, rows) for name, part in parts.items() for rows in deal(part, self._form)]
         decoding = Decoding(self.folder, self._form, memory, self.cache, self.threads)
         blocks = decoding.decode_all([[listed.pictures[row] for row in rows] for _, rows in dealt])
+        faults = list_faults(blocks)
         if self.broken == "refuse":
-            check_faults(self.folder, blocks, len(listed.pictures), REMEDY)
-        notes = describe_left_out(blocks, listed.others)
+            check_faults(self.folder, faults, len(listed.pictures), REMEDY)
+        notes = describe_left_out(faults, listed.others)
         kept = [
             (name, block.pixels, rows[block.places])
             for (name, rows), block in zip(dealt, blocks, strict=True)

@@ -11,10 +11,11 @@ from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided, Loaded
+from sigma_data.pictures.faults import check_faults, describe_left_out
 from sigma_data.pictures.folder import list_pictures, picture_at
 from sigma_data.pictures.labelled import LabelledPictures, read_folders, split_folders
 from sigma_data.sound.decoding import ENDS, SoundForm
-from sigma_data.sound.files import check_sounds, decode_files, describe_skipped
+from sigma_data.sound.files import decode_files
 from sigma_data.splitting import fold_names
 from sigma_data.subset import NotedRows
 from sigma_kernel import Dataset, Label, SigmaConfigError, SigmaDataError
@@ -124,12 +125,12 @@ class SoundFolder(Divided):
         """Return a row for each file, the rows that could be decoded, and sentences about the others."""
         sounds = decode_files(self.folder, listed.pictures, self._form, self.threads)
         if self.broken == "refuse":
-            check_sounds(self.folder, sounds.faults, len(listed.pictures), REMEDY)
+            check_faults(self.folder, sounds.faults, len(listed.pictures), REMEDY, "sound")
         if not len(sounds.places):
             raise SigmaDataError(f"{self.folder}: no sound can be used. Add some.")
         mask = (np.arange(sounds.values.shape[1]) < sounds.lengths[:, None]).astype(np.int32)
         whole = Arrays(inputs=sounds.values, lengths=sounds.lengths, mask=mask, targets=listed.classes)
-        return whole, sounds.places, describe_skipped(sounds.faults, listed.others)
+        return whole, sounds.places, describe_left_out(sounds.faults, listed.others, "sound")
 
     # -- prediction ----------------------------------------------------------------------------------------------------
     def samples(
@@ -149,7 +150,7 @@ class SoundFolder(Divided):
         if not files:
             raise SigmaDataError(f"{path}: has no sounds. Their names must end in {', '.join(ENDS)}.")
         sounds = decode_files(folder, files, self._form, self.threads)
-        check_sounds(path, sounds.faults, len(files), "Replace them, or leave them out.")
+        check_faults(path, sounds.faults, len(files), "Replace them, or leave them out.", "sound")
         return sounds.values
 
     def files(self, path: Path) -> list[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import prod
@@ -11,17 +11,14 @@ from pathlib import Path
 import numpy as np
 from attrs import frozen
 
-from sigma_data.labels import list_first
 from sigma_data.pictures.cache import PictureCache
 from sigma_data.pictures.decoding import PictureForm, UnreadablePictureError, pillow, without_warnings
 from sigma_data.pictures.folder import Picture
 from sigma_data.pictures.opening import OpenPicture, open_place
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_data.threads import count_processors
-from sigma_kernel import SigmaDataError
 
 PREPARED = 1 << 28  # most bytes of the pictures of a block, once they are floats of 32 bits
-SHOWN = 10  # pictures named in an error
 
 
 @frozen(eq=False)
@@ -31,6 +28,11 @@ class PictureBlock:
     pixels: np.ndarray
     places: np.ndarray
     faults: Mapping[str, str]  # by path
+
+
+def list_faults(blocks: Sequence[PictureBlock]) -> dict[str, str]:
+    """Return what is wrong with pictures of some blocks, by path."""
+    return {path: fault for block in blocks for path, fault in block.faults.items()}
 
 
 def deal(rows: np.ndarray, form: PictureForm) -> list[np.ndarray]:
@@ -115,35 +117,3 @@ class Decoding:
 def _to_block(pixels: np.ndarray, faults: Mapping[str, str], pictures: Sequence[Picture]) -> PictureBlock:
     places = np.flatnonzero([picture.path not in faults for picture in pictures])
     return PictureBlock(pixels, places, faults)
-
-
-def check_faults(root: Path, blocks: Sequence[PictureBlock], total: int, remedy: str) -> None:
-    """Raise SigmaDataError if some pictures cannot be decoded, with the first of them by name."""
-    faults = {path: fault for block in blocks for path, fault in block.faults.items()}
-    if faults:
-        raise SigmaDataError(
-            f"{root}: {len(faults):,} of {total:,} pictures cannot be used:{''.join(_lines(faults))}\n{remedy}"
-        )
-
-
-def _lines(faults: Mapping[str, str]) -> Iterator[str]:
-    for path in sorted(faults)[:SHOWN]:
-        yield f"\n  {path}: {faults[path]}"
-    if len(faults) > SHOWN:
-        yield f"\n  and {len(faults) - SHOWN:,} more"
-
-
-def describe_left_out(blocks: Sequence[PictureBlock], others: Sequence[str]) -> tuple[str, ...]:
-    """Return a sentence about pictures that cannot be decoded, and one about files that have other names."""
-    faults = {path: fault for block in blocks for path, fault in block.faults.items()}
-    notes = []
-    if faults:
-        first = "; ".join(f"{path} {faults[path]}" for path in sorted(faults)[:3])
-        notes.append(f"{_count(faults, 'picture')} left out: {first}{'; ...' if len(faults) > 3 else ''}.")
-    if others:
-        notes.append(f"{_count(others, 'file')} left out, by the end of the name: {list_first(others)}.")
-    return tuple(notes)
-
-
-def _count(items: Sized, what: str) -> str:
-    return f"1 {what} is" if len(items) == 1 else f"{len(items):,} {what}s are"

@@ -12,8 +12,9 @@ import numpy as np
 from attrs import asdict, frozen
 
 from sigma_data.pictures.archive import is_archive
-from sigma_data.pictures.blocks import Decoding, check_faults
+from sigma_data.pictures.blocks import Decoding
 from sigma_data.pictures.decoding import ENDS, PictureForm
+from sigma_data.pictures.faults import check_faults
 from sigma_data.pictures.folder import list_pictures, picture_at
 from sigma_data.pictures.rows import scale_bytes
 from sigma_data.readers.samples import SamplesReader
@@ -62,7 +63,7 @@ class PictureSamples:
         if not pictures:
             raise SigmaDataError(f"{path}: has no pictures. Their names must end in {', '.join(ENDS)}.")
         (block,) = Decoding(folder, self.form, sys.maxsize, None, self.threads).decode_all([pictures])
-        check_faults(path, [block], len(pictures), "Replace them, or leave them out.")
+        check_faults(path, block.faults, len(pictures), "Replace them, or leave them out.")
         return scale_bytes(block.pixels, self.scale if white is None else white / 255)
 
 

@@ -13,8 +13,9 @@ from typing import IO, Any
 from attrs import Attribute, field, frozen
 
 from sigma_data.bounds import CHUNK
+from sigma_data.sources.url import check_hash
 from sigma_kernel import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError, Source
-from sigma_kernel.settings import ge
+from sigma_kernel.settings import ge, optional
 
 IN_MEMORY = 1 << 24  # bytes of a file whose hash is checked; larger ones are kept in a temporary file
 
@@ -22,11 +23,6 @@ IN_MEMORY = 1 << 24  # bytes of a file whose hash is checked; larger ones are ke
 def _address(owner: Any, attribute: Attribute[Any], value: str) -> None:
     if not re.match(r"[a-z][a-z0-9+.-]*+://", value):
         raise SigmaConfigError(f"{attribute.name}: {value!r} names no place. Give it as s3://, gs://, memory:// ...")
-
-
-def _hash(owner: Any, attribute: Attribute[Any], value: str | None) -> None:
-    if value is not None and not re.fullmatch(r"[0-9a-fA-F]{64}", value):
-        raise SigmaConfigError(f"sha256: {value!r} is no SHA-256, 64 hexadecimal digits. `sha256sum` prints it.")
 
 
 @frozen
@@ -46,7 +42,7 @@ class FsspecFile(Source):
 
     address: str = field(validator=_address)
     options: Mapping[str, Any] = field(factory=dict)
-    sha256: str | None = field(default=None, validator=_hash)
+    sha256: str | None = field(default=None, validator=optional(check_hash))
     limit: int = field(default=1 << 34, validator=ge(1))
     name: str = field(init=False)
 

@@ -23,7 +23,8 @@ def _addresses(owner: Any, attribute: Attribute[Any], values: tuple[str, ...]) -
         _address(owner, attribute, value)
 
 
-def _hash(owner: Any, attribute: Attribute[Any], value: str) -> None:
+def check_hash(owner: Any, attribute: Attribute[Any], value: str) -> None:
+    """Raise SigmaDataError unless a setting is a SHA-256."""
     if not re.fullmatch(r"[0-9a-fA-F]{64}", value):
         raise SigmaDataError(
             f"sha256: {value!r} is not the hash of a file, 64 hexadecimal digits. `sha256sum` prints it."
@@ -48,7 +49,7 @@ class Url(Source):
     """
 
     url: str = field(validator=_address)
-    sha256: str = field(validator=_hash)
+    sha256: str = field(validator=check_hash)
     mirrors: tuple[str, ...] = field(default=(), validator=_addresses)
     cache: Path | None = None
     attempts: int = field(default=3, validator=ge(1))
