@@ -127,6 +127,26 @@ def test_days_of_a_time_zone_pass_changes_of_the_clock_without_a_gap(tmp_path: P
     assert len(series["training"]) == 14 - 4
 
 
+@pytest.mark.parametrize("hour", ["00:00", "02:30"])  # the clock skips and repeats 02:30
+@pytest.mark.parametrize("change", ["2024-03-31", "2024-10-27"])
+def test_gaps_at_a_change_of_the_clock_are_held_on_the_wall_clock(tmp_path: Path, change: str, hour: str):
+    days_there = pd.date_range(pd.Timestamp(change) - pd.Timedelta("6D"), periods=14, freq="D")
+    clock = (days_there + pd.Timedelta(f"{hour}:00")).delete([5, 6, 7])
+    times = clock.tz_localize("Europe/Berlin", ambiguous=True)
+    loads = np.delete(np.arange(14.0), [5, 6, 7])
+    pd.DataFrame({"date": times, "load": loads}).to_parquet(tmp_path / "days.parquet")
+    columns = {**PLAIN, "date": DateEncoder(("hour",), zone="Europe/Berlin")}
+    series = Series(tmp_path / "days.parquet", "load", "date", 3, 1, columns=columns, split=ALL, gaps="hold")
+    inputs, targets = windows_of(series["training"])
+    assert targets[:, 0].tolist() == [3, 4, 8, 9, 10, 11, 12, 13]
+    assert inputs[2, :, 0].tolist() == [4, 4, 4]
+    if hour == "00:00":
+        assert np.allclose(inputs[:, :, 1:], [0, 1])
+        rows = series.identify(tmp_path / "days.parquet", series.learned)["date"]
+        wanted = pd.date_range(days_there[2], periods=12, freq="D", tz="Europe/Berlin")
+        assert rows == [str(time) for time in wanted]
+
+
 def test_local_times_that_occur_twice_are_an_error_with_both_places(tmp_path: Path):
     clock = pd.date_range("2024-10-26", periods=72, freq="h", tz="Europe/Berlin").tz_localize(None)
     path = write(tmp_path / "clock.csv", {"date": clock, "load": np.arange(72.0)})

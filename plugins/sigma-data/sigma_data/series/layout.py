@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ class SeriesRows:
     """Rows sorted by group and time, without gaps that were filled; ``numbers`` are those of the rows in the table.
 
     ``times`` are an array of Arrow, ``groups`` the number of the group of each row, and ``names`` their names.
-    ``real`` is False for rows that fill a gap: they repeat the row before.
+    ``positions`` are the times as whole numbers, which can be compared between groups.  ``real`` is False for rows that
+    fill a gap: they repeat the row before.
     """
 
     table: Any = field(repr=False)
     times: Any = field(repr=False)
+    positions: np.ndarray = field(repr=False)
     groups: np.ndarray = field(repr=False)
     names: Sequence[Any] = field(repr=False)
     numbers: np.ndarray = field(repr=False)
@@ -35,12 +38,7 @@ class SeriesRows:
     sorted: bool
     place: Place
 
-    @property
-    def positions(self) -> np.ndarray:
-        """Return the times as whole numbers, which can be compared between groups."""
-        return self.step.positions(self.times)
-
-    @property
+    @cached_property
     def runs(self) -> np.ndarray:
         """Return the number of the run of each row: rows of one group that follow each other by one step."""
         return number_runs(self.positions, self.groups, None if self.step.unit == "row" else self.step.size)
@@ -81,8 +79,8 @@ def sort_rows(table: Any, time: str, group: str | None, source: Any, step: Spaci
         )
     step = step or infer_step(times, groups)
     rows = SeriesRows(
-        table.take(pa.array(order)), times, groups, names, order, np.ones(len(order), bool), step, is_sorted,
-        lambda row: source.place(int(order[row])),
+        table.take(pa.array(order)), times, step.positions(times), groups, names, order, np.ones(len(order), bool),
+        step, is_sorted, lambda row: source.place(int(order[row])),
     )  # fmt: skip
     return _hold(rows, source.place) if hold else rows
 
@@ -128,15 +126,11 @@ def _hold(rows: SeriesRows, place: Place) -> SeriesRows:
         )
     source = np.repeat(np.arange(len(copies)), copies)
     offset = np.arange(len(source)) - np.repeat(np.cumsum(copies) - copies, copies)
-    times = rows.times.take(pa.array(source))
-    for steps in range(1, int(copies.max())):
-        late = offset == steps
-        moved = rows.step.shift(times.filter(pa.array(late)), steps)
-        times = pc.replace_with_mask(times, pa.array(late), pc.cast(moved, times.type))
+    times = rows.step.advance(rows.times.take(pa.array(source)), offset)
     numbers = rows.numbers[source]
     return SeriesRows(
-        rows.table.take(pa.array(source)), times, rows.groups[source], rows.names, numbers, offset == 0, rows.step,
-        rows.sorted, lambda row: place(int(numbers[row])),
+        rows.table.take(pa.array(source)), times, rows.positions[source] + offset * size, rows.groups[source],
+        rows.names, numbers, offset == 0, rows.step, rows.sorted, lambda row: place(int(numbers[row])),
     )  # fmt: skip
 
 

@@ -33,9 +33,9 @@ class Spacing:
             return values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
         return values
 
-    def shift(self, times: Any, steps: int) -> Any:
-        """Return the times that come so many steps later; those of rows, and of wall clocks, in the same form."""
-        if self.unit == "row" or not steps:
+    def shift(self, times: Any, steps: int | np.ndarray) -> Any:
+        """Return the times that come so many steps later, in the same form; by a wall clock, what that shows then."""
+        if self.unit == "row" or not np.any(steps):
             return times
         values = to_integers(_wall_clock(times) if self.local else times)
         if self.unit == "month":
@@ -46,8 +46,17 @@ class Spacing:
             values = values + steps * self.size
         if pa.types.is_integer(times.type):
             return pa.array(values)
-        zone = None if self.local else times.type.tz
-        return pa.array(values, pa.timestamp("us", zone))
+        return pa.array(values, pa.timestamp("us", None if self.local else times.type.tz))
+
+    def advance(self, times: Any, steps: np.ndarray) -> Any:
+        """Return each time so many steps later, in the same zone.
+
+        Of an hour that a wall clock shows twice, it is the first; of one that it skips, the moment after it.
+        """
+        later = self.shift(times, steps)
+        if later.type != times.type:
+            later = pc.assume_timezone(later, times.type.tz, ambiguous="earliest", nonexistent="latest")
+        return pc.if_else(pa.array(steps == 0), times, later)
 
     def __str__(self) -> str:
         if self.unit != "microsecond":
