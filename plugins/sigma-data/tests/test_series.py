@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 from sigma_data import DateEncoder, NumberEncoder, Series, Sunspots
+from sigma_data.series.times import Spacing, infer_step
 from sigma_data.series.windows import SeriesWindows, find_starts, number_runs
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
@@ -110,6 +112,35 @@ def test_a_step_of_a_month_has_any_length(tmp_path: Path):
     months = (targets[:, -1] - 2 + 2) % 12  # of the last past row, two steps later
     assert np.allclose(inputs[:, -1, 1], np.sin(2 * np.pi * months / 12))
     assert np.allclose(inputs[:, -1, 2], np.cos(2 * np.pi * months / 12))
+
+
+@pytest.mark.parametrize(("step", "months"), [("ME", 1), ("QE", 3)])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_ends_of_months_are_months_apart(tmp_path: Path, step: str, months: int, zone: str | None):
+    times = pd.date_range("2023-01-31", periods=30, freq=step, tz=zone)
+    there = np.delete(np.arange(30), [13, 14])
+    pd.DataFrame({"date": times[there], "load": there * 1.0}).to_parquet(tmp_path / "ends.parquet")
+    columns = {"load": PLAIN["load"]}
+    series = Series(tmp_path / "ends.parquet", "load", "date", 3, 1, columns=columns, split=ALL, gaps="hold")
+    inputs, targets = windows_of(series["training"])
+    assert len(inputs) == 27 - 2
+    assert series.learned["series"]["step"][:2] == ["month end", months]
+    month = times[targets[:, 0].astype(int)].month - 1
+    assert np.allclose(inputs[:, -1, 1], np.sin(2 * np.pi * month / 12))
+    held = series.identify(tmp_path / "ends.parquet", series.learned)["date"]
+    assert held == [str(time) for time in times[2:]]
+
+
+def test_months_after_a_day_that_a_month_lacks_come_to_its_last_day():
+    days_31 = pa.array(pd.to_datetime(["2023-01-31 05:00", "2023-03-31 05:00"]), pa.timestamp("us"))
+    later = [pd.Timestamp("2023-01-31 05:00") + pd.DateOffset(months=n) for n in (1, 3, 13)]
+    moved = [Spacing("month", 1).shift(days_31[:1], n)[0].as_py() for n in (1, 3, 13)]
+    assert moved == later
+    ends = Spacing("month end", 1).shift(pa.array(pd.to_datetime(["2024-02-29"]), pa.timestamp("us")), 1)
+    assert ends[0].as_py() == pd.Timestamp("2024-02-29") + pd.offsets.MonthEnd(1)
+    assert infer_step(days_31, np.zeros(2)) == Spacing("month", 2)
+    days_30 = pd.to_datetime(["2023-01-30", "2023-03-02", "2023-03-30"])
+    assert infer_step(pa.array(days_30, pa.timestamp("us")), np.zeros(3)).unit == "microsecond"
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC"])

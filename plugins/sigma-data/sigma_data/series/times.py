@@ -13,14 +13,18 @@ from sigma_data.encoders.columns import decode, read_numbers
 from sigma_data.encoders.date import read_times
 from sigma_kernel import SigmaDataError
 
-Unit = Literal["row", "number", "microsecond", "month"]
+Unit = Literal["row", "number", "microsecond", "month", "month end"]
+MONTHS = ("month", "month end")
 DAY = 86_400_000_000  # microseconds
 WORDS = ((7 * DAY, "week"), (DAY, "day"), (3_600_000_000, "hour"), (60_000_000, "minute"), (1_000_000, "second"))
 
 
 @frozen
 class Spacing:
-    """The regular distance of two times: ``size`` units; ``local`` if it is one of the wall clock, such as a day."""
+    """The regular distance of two times: ``size`` units; ``local`` if it is one of the wall clock, such as a day.
+
+    Months come to the same day, or to the last one of a shorter month; a ``month end`` to the last day of each.
+    """
 
     unit: Unit
     size: int = 1
@@ -29,7 +33,7 @@ class Spacing:
     def positions(self, times: Any) -> np.ndarray:
         """Return times as int64, of which neighbours differ by ``size``."""
         values = to_integers(_wall_clock(times) if self.local else times)
-        if self.unit == "month":
+        if self.unit in MONTHS:
             return values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
         return values
 
@@ -38,10 +42,8 @@ class Spacing:
         if self.unit == "row" or not np.any(steps):
             return times
         values = to_integers(_wall_clock(times) if self.local else times)
-        if self.unit == "month":
-            moments = values.astype("datetime64[us]")
-            months = moments.astype("datetime64[M]")
-            values = ((months + steps * self.size).astype("datetime64[us]") + (moments - months)).astype(np.int64)
+        if self.unit in MONTHS:
+            values = _add_months(values, steps * self.size, self.unit == "month end")
         else:
             values = values + steps * self.size
         if pa.types.is_integer(times.type):
@@ -60,7 +62,7 @@ class Spacing:
 
     def __str__(self) -> str:
         if self.unit != "microsecond":
-            return "row" if self.unit == "row" else f"{self.size} month" if self.unit == "month" else f"{self.size}"
+            return "row" if self.unit == "row" else f"{self.size} month" if self.unit in MONTHS else f"{self.size}"
         size, word = next(((size, word) for size, word in WORDS if not self.size % size), (1, "microsecond"))
         return f"{self.size // size} {word}"
 
@@ -87,8 +89,8 @@ def to_integers(times: Any) -> np.ndarray:
 def infer_step(times: Any, groups: np.ndarray) -> Spacing:
     """Return the step that most neighbours within a group have; of several equally frequent ones, the smallest.
 
-    ``times`` are sorted within each group.  Times on one day of the month are months apart, and times at one hour of
-    the day are days apart on the wall clock of their zone.
+    ``times`` are sorted within each group.  Times on one day of the month, or on the last one of each, are months
+    apart, and times at one hour of the day are days apart on the wall clock of their zone.
     """
     same = groups[1:] == groups[:-1]
     unit: Unit = "number" if pa.types.is_integer(times.type) else "microsecond"
@@ -99,15 +101,32 @@ def infer_step(times: Any, groups: np.ndarray) -> Spacing:
     if not len(apart):
         return Spacing(unit)
     size = _most_frequent(apart)
-    if unit == "microsecond" and size >= 28 * DAY and _are_months(values):
-        months = values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
-        return Spacing("month", _most_frequent(np.diff(months)[same]), local)
+    months = _unit_of_months(values) if unit == "microsecond" and size >= 28 * DAY else None
+    if months is not None:
+        numbers = values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
+        return Spacing(months, _most_frequent(np.diff(numbers)[same]), local)
     return Spacing(unit, size, local)
 
 
-def _are_months(values: np.ndarray) -> bool:
+def _unit_of_months(values: np.ndarray) -> Unit | None:
+    """Return the unit of times at one moment of their months, counted from the beginning or from the end."""
     moments = values.astype("datetime64[us]")
-    return len(np.unique(moments - moments.astype("datetime64[M]"))) == 1
+    months = moments.astype("datetime64[M]")
+    if len(np.unique(moments - months)) == 1:
+        return "month"
+    left = np.unique(months + 1 - moments)
+    return "month end" if len(left) == 1 and left[0] <= np.timedelta64(DAY, "us") else None
+
+
+def _add_months(values: np.ndarray, count: int | np.ndarray, at_end: bool) -> np.ndarray:
+    """Return times so many months later: on the same day, or on the last of a shorter month, or ``at_end`` of each."""
+    days, rest = np.divmod(values, DAY)
+    dates = days.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    last = (months + count + 1).astype("datetime64[D]") - 1
+    same_day = (months + count).astype("datetime64[D]") + (dates - months)
+    dates = last if at_end else np.minimum(same_day, last)
+    return dates.astype(np.int64) * DAY + rest
 
 
 def _most_frequent(values: np.ndarray) -> int:

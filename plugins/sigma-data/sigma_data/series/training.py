@@ -15,7 +15,7 @@ from sigma_data.encoders.number import NumberEncoder
 from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.series.layout import SeriesRows, describe_columns, encode_rows, sort_rows
-from sigma_data.series.times import Spacing
+from sigma_data.series.times import MONTHS, Spacing
 from sigma_data.series.windows import SeriesWindows, find_starts
 from sigma_data.splitting import allot, cut
 from sigma_kernel import Encoder, SigmaDataError
@@ -100,7 +100,7 @@ def fit_columns(
         table = pa.table({name: cells}).take(pa.array(training))
         column = EncodedColumn(name, encoder).fit(table, None, lambda row: rows.place(int(training[row])))
         if encoder == DateEncoder():
-            unseen = UNSEEN | OF_DAYS if rows.step.unit == "month" else UNSEEN
+            unseen = UNSEEN | OF_DAYS if rows.step.unit in MONTHS else UNSEEN
             parts = [part for part in column.state["parts"] if part not in unseen]
             column = evolve(column, state={**column.state, "parts": parts})
             if not parts:
