@@ -5,7 +5,9 @@ import io
 import sys
 import tracemalloc
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 import numpy as np
 import openpyxl
@@ -29,6 +31,8 @@ CONTENT = """<?xml version="1.0"?><office:document-content
  xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0">
 <office:body><office:spreadsheet><table:table table:name="S">{}</table:table></office:spreadsheet></office:body>
 </office:document-content>"""
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+SHARED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/sharedStrings"
 MANIFEST = """<?xml version="1.0"?><manifest:manifest
  xmlns:manifest="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">
 </manifest:manifest>"""
@@ -62,17 +66,25 @@ def write_ods(path: Path, *rows: str) -> Path:
     return path
 
 
-def replace(path: Path, old: bytes, new: bytes) -> Path:
-    """Replace a text in the first sheet of a workbook."""
+def rewrite(path: Path, change: Callable[[dict[str, bytes]], None]) -> Path:
+    """Change the members of a workbook."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    sheet = members["xl/worksheets/sheet1.xml"]
-    assert old in sheet
-    members["xl/worksheets/sheet1.xml"] = sheet.replace(old, new)
+    change(members)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
     return path
+
+
+def replace(path: Path, old: bytes, new: bytes, member: str = "xl/worksheets/sheet1.xml") -> Path:
+    """Replace a text in a member of a workbook, by default its first sheet."""
+
+    def change(members: dict[str, bytes]) -> None:
+        assert old in members[member]
+        members[member] = members[member].replace(old, new)
+
+    return rewrite(path, change)
 
 
 def test_a_sheet_is_read_with_the_types_of_its_cells(tmp_path):
@@ -178,7 +190,7 @@ def test_a_cell_far_outside_is_refused_before_it_is_unfolded(tmp_path, place, fo
 
 
 def test_cells_without_places_are_counted(tmp_path):
-    many = b"<row>" + b"<c/>" * 5000 + b"</row>" + b"<row/>" * 5000
+    many = b"<row>" + b"<c/>" * 5000 + b"</row>" + b"<row/>" * 5000 + b"<row><c/></row>"
     path = replace(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]), b"</sheetData>", many + b"</sheetData>")
     with pytest.raises(SigmaDataError, match=r"row 500\d and column 500\d, more than 16777216 bytes"):
         open_table(path, limit=1 << 24)
@@ -187,9 +199,59 @@ def test_cells_without_places_are_counted(tmp_path):
     assert open_table(path, limit=1 << 24).rows == 5001
 
 
-def test_places_written_by_entities_are_refused(tmp_path):
-    path = replace(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]), b'r="A2"', b'r="&#88;FD9"')
-    with pytest.raises(SigmaDataError, match="places of cells are written by entities"):
+@pytest.mark.parametrize(
+    ("place", "reason"), [("&#88;FD1048576", "its cells reach"), ("&#88;FD9", "cannot be"), ("A-2", "is no place of a")]
+)
+def test_places_in_another_form_are_refused(tmp_path, place, reason):
+    path = replace(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]), b'r="A2"', f'r="{place}"'.encode())
+    with pytest.raises(SigmaDataError, match=rf"x\.xlsx: .*{reason}"):
+        open_table(path)
+
+
+@pytest.mark.parametrize("text", ['set r="x & y"', 'of r="ZZ99999999"', "<c r='XFD1048576'/><row/>", "<sheetData><c/>"])
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_text_that_looks_like_a_cell_is_read(tmp_path, text, is_shared):
+    path = write_xlsx(tmp_path / "x.xlsx", s=[["a"], [text]])
+    if is_shared:
+        inline = f"<is><t>{escape(text)}</t></is>"
+        replace(path, b't="inlineStr">' + inline.encode(), b't="s"><v>0</v>')
+        link = f'<Relationship Id="rId99" Type="{SHARED}" Target="sharedStrings.xml"/></Relationships>'
+        replace(path, b"</Relationships>", link.encode(), "xl/_rels/workbook.xml.rels")
+        strings = f'<sst xmlns="{MAIN}"><si><t>{escape(text)}</t></si></sst>'.encode()
+        rewrite(path, lambda members: members.update({"xl/sharedStrings.xml": strings}))
+    assert open_table(path).read().to_pylist() == [{"a": text}]
+
+
+def rename_sheet(path: Path, member: str) -> Path:
+    links = "xl/_rels/workbook.xml.rels"
+    replace(path, b"/xl/worksheets/sheet1.xml", b"/" + member.encode(), links)
+    return rewrite(path, lambda members: members.update({member: members.pop("xl/worksheets/sheet1.xml")}))
+
+
+@pytest.mark.parametrize("member", ["xl/a.xml", "xl/worksheets/a.bin", "xl/chartsheets/a.PNG"])
+def test_a_sheet_is_checked_whatever_its_member_is_called(tmp_path, member):
+    path = rename_sheet(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]), member)
+    rewrite(path, lambda members: members.update({"xl/media/b.png": b"\x89PNG", "xl/c.vml": b"<xml><br></xml>"}))
+    assert open_table(path).read().to_pylist() == [{"a": 1}]
+    path = replace(write_xlsx(tmp_path / "y.xlsx", s=[["a"], [1]]), b'r="A2"', b'r="XFD1048576"')
+    with pytest.raises(SigmaDataError, match="its cells reach"):
+        open_table(rename_sheet(path, member))
+    path = replace(write_xlsx(tmp_path / "z.xlsx", s=[["a"], [1]]), b"</sheetData>", b"")
+    with pytest.raises(SigmaDataError, match=r"z\.xlsx: cannot be read"):
+        open_table(rename_sheet(path, member))
+
+
+def test_rows_within_rows_count_all_their_cells(tmp_path):
+    many = (b"<row>" + b"<c/>" * 1000) * 20 + b"</row>" * 20
+    path = replace(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]), b"</sheetData>", many + b"</sheetData>")
+    with pytest.raises(SigmaDataError, match=r"row 3 and column 20000, more than"):
+        open_table(path, limit=1 << 20)
+
+
+def test_a_tag_that_does_not_end_is_refused_in_time(tmp_path):
+    begun = b"<c a='" + b"x" * (1 << 26) + b"'/></sheetData>"
+    path = replace(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]), b"</sheetData>", begun)
+    with pytest.raises(SigmaDataError, match=r"x\.xlsx: holds a tag of more than 16777216 bytes"):
         open_table(path)
 
 

@@ -19,11 +19,10 @@ from sigma_data.sources.compressed import DAMAGE
 from sigma_kernel import SigmaDataError
 
 CHUNK = 1 << 20
-LONGEST = 1 << 24  # bytes of a tag, or of a text without one
+LONGEST = 1 << 24  # bytes of a tag, which old versions of expat read again with each piece
 BYTES = 64  # of memory that a cell may take
-CELL = re.compile(rb"""\sr\s*+=\s*+["']([A-Za-z]{1,20}+)?(\d{1,20}+)""")
-OPENED = re.compile(rb"<(?:[\w.-]{1,64}+:)?(?:c|row)[\s/>]")
-HIDDEN = re.compile(rb"""\sr\s*+=\s*+["'][^"'<]{0,40}&""")  # a place written by entities
+SHEET = b"sheetData"  # the element of a sheet; the workbook may give its member any name
+PLACE = re.compile(r"([A-Za-z]{0,20}+)(\d{0,20}+)", re.ASCII)
 
 
 def check_sizes(content: bytes, name: str, limit: int) -> None:
@@ -49,78 +48,103 @@ def _read_member(stream: IO[bytes], member: str, name: str, limit: int) -> Itera
     Raises ExpatError for XML that is not well-formed, such as one that is cut off: calamine might never return from it.
     """
     extent = OpenDocumentExtent() if member == "content.xml" else ExcelExtent()
-    parser = expat.ParserCreate()
-    if isinstance(extent, OpenDocumentExtent):
-        parser.StartElementHandler = extent.begin
-    is_xml = member.endswith((".xml", ".rels"))
-    for piece in _read_pieces(stream, name):
-        if is_xml:
-            parser.Parse(piece)
-        if isinstance(extent, ExcelExtent):
-            extent.read(piece)
+    reader = MemberReader.open(name, member.lower().endswith((".xml", ".rels")), extent)
+    while piece := stream.read(CHUNK):
+        reader.read(piece)
         if extent.cells * BYTES > limit:
             raise SigmaDataError(
                 f"{name}: its cells reach from the first to row {extent.rows} and column {extent.columns}, more than "
                 f"{limit} bytes. Delete what is far outside of the table, or raise `limit`."
             )
         yield len(piece)
-    if is_xml:
-        parser.Parse(b"", True)
+    reader.read(b"", is_last=True)
 
 
-def _read_pieces(stream: IO[bytes], name: str) -> Iterator[bytes]:
-    """Yield the text of a member in pieces that do not cut a tag."""
-    carried = b""
-    while chunk := stream.read(CHUNK):
-        head, mark, rest = chunk.rpartition(b">")
-        if mark:
-            yield carried + head + mark
-            carried = rest
+@define
+class MemberReader:
+    """Parses a member; one that may be no XML, such as a picture, up to what is none, unless it holds a sheet."""
+
+    name: str
+    is_xml: bool
+    _parser: expat.XMLParserType
+    _holds_sheet: bool = False
+    _count: int = 0
+    _tail: bytes = b""
+    _failure: expat.ExpatError | None = None
+
+    @classmethod
+    def open(cls, name: str, is_xml: bool, extent: OpenDocumentExtent | ExcelExtent) -> MemberReader:
+        """Return a reader that tells an extent of the elements."""
+        parser = expat.ParserCreate()
+        parser.StartElementHandler = extent.begin
+        if isinstance(extent, ExcelExtent):
+            parser.EndElementHandler = extent.end
+        return cls(name, is_xml, parser)
+
+    def read(self, piece: bytes, is_last: bool = False) -> None:
+        """Read a piece; raise ExpatError where the XML is not well-formed."""
+        self._holds_sheet = self._holds_sheet or SHEET in self._tail + piece
+        self._count, self._tail = self._count + len(piece), piece[-len(SHEET) :]
+        if self._failure is None:
+            self._parse(piece, is_last)
+        if self._failure is not None and (self.is_xml or self._holds_sheet):
+            raise self._failure
+
+    def _parse(self, piece: bytes, is_last: bool) -> None:
+        try:
+            self._parser.Parse(piece, is_last)
+        except expat.ExpatError as error:
+            self._failure = error
         else:
-            carried += chunk
-        if len(carried) > LONGEST:
-            raise SigmaDataError(f"{name}: holds a text of more than {LONGEST} bytes. Save it again.")
-    yield carried
+            if self._count - self._parser.CurrentByteIndex > LONGEST:
+                raise SigmaDataError(f"{self.name}: holds a tag of more than {LONGEST} bytes. Save it again.")
 
 
 @define
 class ExcelExtent:
-    """The outermost row and column of the cells of a member; those that do not name their places are counted."""
+    """The outermost row and column of the cells of a sheet; those that do not name their places follow each other."""
 
     rows: int = 1
     columns: int = 1
-    _opened: int = 0
-    _named: int = 0
-    _longest: int = 0
-    _open_row: int = 0
-    _count_of_rows: int = 0
+    _inside: bool = False
+    _row: int = 1
+    _column: int = 0
 
     @property
     def cells(self) -> int:
         """Return the number of cells in the rectangle."""
         return self.rows * self.columns
 
-    def read(self, text: bytes) -> None:
-        """Count the cells of a piece of XML."""
-        if HIDDEN.search(text):
-            raise ValueError("places of cells are written by entities")
-        places = CELL.findall(text)
-        self._named += sum(bool(letters) for letters, _ in places)
-        widest = max(map(_column_number, {letters for letters, _ in places}), default=0)
-        parts = [len(OPENED.findall(part)) for part in re.split(rb"<(?:[\w.-]{1,64}+:)?row(?=[\s/>])", text)]
-        self._opened += sum(parts)
-        self._longest = max(self._longest, self._open_row + parts[0], *parts)
-        self._open_row = parts[-1] + (self._open_row if len(parts) == 1 else 0)
-        self._count_of_rows += len(parts) - 1
-        unnamed = self._longest if self._opened > self._named else 0
-        self.columns = max(self.columns, widest + unnamed, unnamed)
-        self.rows = max(self.rows, self._count_of_rows, *(int(digits) for _, digits in places), 1)
+    def begin(self, tag: str, attributes: dict[str, str]) -> None:
+        """Follow the beginning of an element."""
+        tag = tag.rpartition(":")[2]
+        if tag == "c" and self._inside:
+            self._column, row = _read_place(attributes.get("r", ""), self._column + 1, self._row)
+            self.rows, self.columns = max(self.rows, row), max(self.columns, self._column)
+        elif tag == "row" and self._inside:
+            _, self._row = _read_place(attributes.get("r", ""), 0, self._row)
+        elif tag == "sheetData":
+            self._inside = True
+
+    def end(self, tag: str) -> None:
+        """Follow the end of an element."""
+        if tag.rpartition(":")[2] == "row":
+            self._row, self._column = self._row + 1, 0
 
 
-def _column_number(letters: bytes) -> int:
+def _read_place(place: str, column: int, row: int) -> tuple[int, int]:
+    """Return the column and the row of a place such as ``B17``, and those given for what it does not name."""
+    match = PLACE.fullmatch(place)
+    if match is None:
+        raise ValueError(f"{place[:40]!r} is no place of a cell")
+    letters, digits = match.groups()
+    return _column_number(letters) if letters else column, int(digits) if digits else row
+
+
+def _column_number(letters: str) -> int:
     number = 0
     for letter in letters.upper():
-        number = 26 * number + letter - 64
+        number = 26 * number + ord(letter) - 64
     return number
 
 
