@@ -13,6 +13,7 @@ import pytest
 from sigma_data import DataInspector, Series
 from sigma_data.series.drafting import score_baselines
 from sigma_data.series.seasons import autocorrelate, find_peak
+from sigma_data.tables import RecordBatches
 from sigma_kernel import SigmaConfigError, SigmaDataError
 from sigma_testing import InspectorSuite
 
@@ -90,6 +91,25 @@ def test_wishes_that_do_not_fit_are_refused(tmp_path: Path):
         SigmaDataError, match="has no 90 rows that follow each other up to the times of the training split"
     ):
         draft(path, past="84")
+
+
+@pytest.mark.parametrize("wish", ["ahead", "past"])
+@pytest.mark.parametrize("value", ["abc", "0", "-1", "-3", "2.5", "", "9" * 5000])
+def test_wishes_that_are_no_number_of_rows_are_refused(tmp_path: Path, wish: str, value: str):
+    path = write_load(tmp_path / "load.csv", 60)
+    with pytest.raises(SigmaConfigError, match=rf"^{wish}: .* is no number of rows\. Give a whole number from 1 on"):
+        draft(path, **{wish: value})
+
+
+def test_a_table_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = write_load(tmp_path / "load.csv")
+    starts: list[Any] = []
+    iterate = RecordBatches._iterate
+    monkeypatch.setattr(
+        RecordBatches, "_iterate", lambda self, columns: starts.append(columns) or iterate(self, columns)
+    )
+    draft(path)
+    assert starts == [None]
 
 
 class TestSeriesInspector(InspectorSuite):

@@ -13,9 +13,9 @@ from attrs import field, frozen
 from sigma_data.profiling.drafting import choose_batch_size, choose_width, quote
 from sigma_data.series.layout import SeriesRows
 from sigma_data.series.seasons import find_season
-from sigma_data.series.training import divide_times, read_rows
+from sigma_data.series.training import divide_times, order_rows
 from sigma_data.series.windows import find_starts
-from sigma_kernel import SigmaDataError
+from sigma_kernel import SigmaConfigError, SigmaDataError
 from sigma_kernel.errors import suggest_name
 
 SHARES = {"training": 0.7, "validation": 0.15, "test": 0.15}
@@ -99,16 +99,17 @@ def read_draft(source: Any, place: Path, written: str, wishes: Mapping[str, str]
         if wishes[wish] not in names:
             hint = suggest_name(wishes[wish], names) or f" There are: {', '.join(names[:12])}."
             raise SigmaDataError(f"{source.name}: there is no column {wishes[wish]!r}.{hint}")
-    target, time, ahead = wishes["target"], wishes["time"], int(wishes.get("ahead", 1))
-    group = find_group(source, time, target)
+    target, time, ahead = wishes["target"], wishes["time"], _read_count(wishes, "ahead") or 1
+    past, table = _read_count(wishes, "past"), source.read()
+    group = find_group(table, time, target)
     roles = {"time": time, "group": group, "targets": [target], "known": [], "others": []}
-    rows = read_rows(source, roles, None, hold=False)
+    rows = order_rows(table, roles, source, None, hold=False)
     values = rows.read_target(target)
     borders = divide_times(rows.positions, SHARES, source.name)
     training = rows.positions <= borders["training"][1]
     season, reason = find_season(values, rows.runs, training)
-    past = int(wishes.get("past", 0)) or _choose_past(season, ahead, int(training.sum()), len(rows.names))
-    reason = "past was given" if "past" in wishes else reason
+    reason = "past was given" if past else reason
+    past = past or _choose_past(season, ahead, int(training.sum()), len(rows.names))
     starts = find_starts(rows.runs, ~np.isnan(values), past + ahead)
     first, last = rows.positions[starts + past], rows.positions[starts + past + ahead - 1]
     inside = {split: starts[(first >= low) & (last <= high)] for split, (low, high) in borders.items()}
@@ -122,14 +123,23 @@ def read_draft(source: Any, place: Path, written: str, wishes: Mapping[str, str]
     return SeriesDraft(name, written, target, time, group, rows, past, ahead, season, reason, count, baselines)
 
 
+def _read_count(wishes: Mapping[str, str], name: str) -> int | None:
+    """Return a wish for a number of rows, None without one; raise SigmaConfigError for anything else."""
+    if name not in wishes:
+        return None
+    text = str(wishes[name]).strip()
+    if not (text.isdecimal() and len(text) < 10 and int(text)):
+        raise SigmaConfigError(f"{name}: {text!r:.40} is no number of rows. Give a whole number from 1 on, such as 24.")
+    return int(text)
+
+
 def _choose_past(season: int, ahead: int, rows: int, groups: int) -> int:
     """Return the rows of a window: a season, and as many as are predicted, if the training rows have room."""
     return max(1, min(max(season, ahead, 8), LONGEST, rows // groups // 3))
 
 
-def find_group(source: Any, time: str, target: str) -> str | None:
+def find_group(table: Any, time: str, target: str) -> str | None:
     """Return the column with the fewest values that tells equal times apart; None if there are none."""
-    table = source.read()
     if _are_distinct(table, time):
         return None
     pc = import_module("pyarrow.compute")

@@ -50,9 +50,17 @@ def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dic
 
 
 def read_rows(source: Any, roles: Mapping[str, Any], step: Spacing | None, hold: bool) -> SeriesRows:
-    """Return the rows of a table in order; raise SigmaDataError if there is none."""
+    """Return the rows of a source in order; raise SigmaDataError if there is none."""
+    return order_rows(source.read(_name_columns(roles)), roles, source, step, hold)
+
+
+def _name_columns(roles: Mapping[str, Any]) -> list[str]:
     wanted = [roles["time"], roles["group"], *roles["targets"], *roles["known"], *roles["others"]]
-    table = source.read([*dict.fromkeys(name for name in wanted if name is not None)])
+    return [*dict.fromkeys(name for name in wanted if name is not None)]
+
+
+def order_rows(table: Any, roles: Mapping[str, Any], source: Any, step: Spacing | None, hold: bool) -> SeriesRows:
+    """Return the rows of a table that was read from a source in order; raise SigmaDataError if there is none."""
     if not table.num_rows:
         raise SigmaDataError(f"{source.name}: there is no row. Check the path.")
     return sort_rows(table, roles["time"], roles["group"], source, step, hold)
