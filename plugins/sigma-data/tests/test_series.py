@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sigma_data import DateEncoder, NumberEncoder, Series, Sunspots
 from sigma_data.series.times import Spacing, infer_step
 from sigma_data.series.windows import SeriesWindows, find_starts, number_runs
+from sigma_data.tables import open_table
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
 
@@ -260,6 +261,25 @@ def test_a_new_table_has_a_window_for_each_end_with_group_and_time(two: Path, tm
         series.samples(new, (4, 2), learned=learned)
     with pytest.raises(SigmaDataError, match="is damaged in the checkpoint"):
         series.samples(two, (4, 2), learned={"series": {"step": 3}})
+
+
+def test_a_table_to_predict_from_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = write(tmp_path / "load.csv", {"date": days(20), "load": np.arange(20.0)})
+    series = Series(path, "load", "date", 3, 1, columns=PLAIN, split=ALL)
+    learned = json.loads(json.dumps(series.learned))
+    new = write(tmp_path / "new.csv", {"date": days(5), "load": np.arange(5.0)})
+    read: list[Path] = []
+    monkeypatch.setattr("sigma_data.datasets.series.open_table", lambda place: read.append(place) or open_table(place))
+    samples = series.samples(new, (3, 1), learned=learned)
+    assert len(samples) == len(series.identify(new, learned)["date"]) == 3
+    assert read == [new]
+    write(new, {"date": days(6), "load": np.arange(6.0)})
+    assert len(series.identify(new, learned)["date"]) == len(series.samples(new, (3, 1), learned=learned)) == 4
+    assert read == [new, new]
+    other = json.loads(json.dumps(learned))
+    other["series"]["past"] = 4
+    assert len(series.samples(new, (4, 1), learned=other)) == 3
+    assert len(series.samples(path, (3, 1), learned=learned)) == 18
 
 
 def test_a_column_of_dates_is_a_calendar_of_the_steps_to_predict(tmp_path: Path):

@@ -13,6 +13,8 @@ from attrs import define, field
 from sigma_data.datasets.splits import Loaded, Splits, shares
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.readers.csv import place as find_column
+from sigma_data.sources import stamp_of
+from sigma_data.sources.file import File
 from sigma_data.tables import open_table
 from sigma_kernel import Encoder, SigmaConfigError
 from sigma_kernel.settings import ge, in_
@@ -66,6 +68,7 @@ class Series(Splits):
     )
     format: Mapping[str, Any] = field(factory=dict, kw_only=True)
     _held: dict[str, Any] = field(factory=dict, init=False, repr=False)
+    _opened: tuple[Any, Any] = field(default=(None, None), init=False, repr=False)  # the last table to predict from
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError without a target, and unless training comes first."""
@@ -111,8 +114,12 @@ class Series(Splits):
         return columns
 
     def _open_new(self, path: Path, learned: Mapping[str, Any]) -> Any:
-        source = open_table(path, **self.format)
-        return import_module("sigma_data.series.prediction").NewRows.open(source, learned)
+        """Return the rows of another table; those of a file that is the same as before are kept."""
+        key = (path, stamp_of(File(path)), learned)
+        if not Path(path).is_file() or key != self._opened[0]:
+            rows = import_module("sigma_data.series.prediction").NewRows.open(open_table(path, **self.format), learned)
+            self._opened = (key, rows)
+        return self._opened[1]
 
     def _roles(self, names: Sequence[str], where: str) -> dict[str, Any]:
         """Return the names of the columns by what they are for; raise SigmaDataError for those that are not there."""
