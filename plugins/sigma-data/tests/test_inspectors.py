@@ -28,12 +28,13 @@ class TestTableInspector(InspectorSuite):
 
 
 @pytest.mark.parametrize(
-    "name", ["a.csv", "a.CSV", "a.tsv.gz", "a.parquet", "a.feather", "a.jsonl.zst", "a.orc", "a.db"]
+    "name", ["a.csv", "a.CSV", "a.tsv.gz", "a.parquet", "a.feather", "a.jsonl.zst", "a.orc", "a.db", "a.xlsx", "a.ODS"]
 )
 def test_names_of_tables_are_known(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(b"x")
-    assert TableInspector().takes(tmp_path / name)
-    assert TableInspector().takes(tmp_path)
+    for inspector in (TableInspector(), DataInspector()):
+        assert inspector.takes(tmp_path / name)
+        assert inspector.takes(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.png", "a.gz", "a", ".csv", "a.toml"])

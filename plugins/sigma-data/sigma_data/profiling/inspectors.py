@@ -18,7 +18,7 @@ from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigE
 
 SUFFIXES = {
     ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".feather", ".arrow", ".ipc", ".jsonl", ".ndjson", ".json",
-    ".orc", ".db", ".sqlite", ".sqlite3",
+    ".orc", ".db", ".sqlite", ".sqlite3", ".xlsx", ".ods",
 }  # fmt: skip
 PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
 
