@@ -10,7 +10,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_data.frames import check_names
-from sigma_kernel import SigmaConfigError, SigmaDataError
+from sigma_kernel import SigmaDataError
 from sigma_kernel.errors import suggest_name
 
 
@@ -64,8 +64,9 @@ def stream_rows(
         rows: Rows at a time.
         keep: Columns to keep, if the table has them.
         wanted: Columns to keep; SigmaDataError if the table lacks one.
-        form: Settings of the format of the table that the training read; those of text are ignored for other formats.
+        form: Settings of the format of the table that the training read; those for another kind of file are ignored.
     """
+    open_alike = import_module("sigma_data.tables").open_alike  # now, as it imports Arrow
     source = open_alike(place, form or {}, (*keep, *wanted))
     names, read = source.schema.names, [name for reader in readers for name in reader.sources]
     check_names(dict.fromkeys(names), read, names, source.name)
@@ -77,17 +78,6 @@ def stream_rows(
     for table in regroup(source.select(columns), rows):
         yield _read_rows(readers, table, held, source, first)
         first += table.num_rows
-
-
-def open_alike(place: Any, form: Mapping[str, Any], exact: Sequence[str] = ()) -> Any:
-    """Open a table with the settings of another one; of another format, without them."""
-    open_table = import_module("sigma_data.tables").open_table  # now, as it imports Arrow
-    try:
-        return open_table(place, exact=exact, **form)
-    except SigmaConfigError:
-        if not form:
-            raise
-        return open_table(place, exact=exact)
 
 
 def regroup(batches: Iterator[Any], rows: int) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sigma_data import DateEncoder, NumberEncoder, Series, Sunspots
 from sigma_data.series.times import Spacing, infer_step
 from sigma_data.series.windows import SeriesWindows, find_starts, number_runs
-from sigma_data.tables import open_table
+from sigma_data.tables import open_alike
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
 
@@ -269,7 +269,9 @@ def test_a_table_to_predict_from_is_read_once_until_it_changes(tmp_path: Path, m
     learned = json.loads(json.dumps(series.learned))
     new = write(tmp_path / "new.csv", {"date": days(5), "load": np.arange(5.0)})
     read: list[Path] = []
-    monkeypatch.setattr("sigma_data.datasets.series.open_table", lambda place: read.append(place) or open_table(place))
+    monkeypatch.setattr(
+        "sigma_data.datasets.series.open_alike", lambda place, form: read.append(place) or open_alike(place, form)
+    )
     samples = series.samples(new, (3, 1), learned=learned)
     assert len(samples) == len(series.identify(new, learned)["date"]) == 3
     assert read == [new]
@@ -280,6 +282,16 @@ def test_a_table_to_predict_from_is_read_once_until_it_changes(tmp_path: Path, m
     other["series"]["past"] = 4
     assert len(series.samples(new, (4, 1), learned=other)) == 3
     assert len(series.samples(path, (3, 1), learned=learned)) == 18
+
+
+def test_a_table_to_predict_from_may_be_in_another_format(tmp_path: Path):
+    frame = pd.DataFrame({"date": pd.date_range("2024-01-01", periods=20), "load": np.arange(20.0)})
+    frame.to_csv(tmp_path / "load.csv", index=False, sep=";")
+    frame.to_parquet(tmp_path / "load.parquet")
+    series = Series(tmp_path / "load.csv", "load", "date", 3, 1, columns=PLAIN, split=ALL, format={"delimiter": ";"})
+    learned = json.loads(json.dumps(series.learned))
+    samples = series.samples(tmp_path / "load.csv", (3, 1), learned=learned)
+    assert np.array_equal(series.samples(tmp_path / "load.parquet", (3, 1), learned=learned), samples)
 
 
 def test_a_column_of_dates_is_a_calendar_of_the_steps_to_predict(tmp_path: Path):

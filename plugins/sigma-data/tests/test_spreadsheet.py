@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from sigma_data import Tabular
-from sigma_data.tables import open_table
+from sigma_data.tables import open_alike, open_table
 from sigma_kernel import SigmaConfigError, SigmaDataError, SigmaPluginError
 
 HOUSES = [
@@ -166,6 +166,15 @@ def test_a_sheet_is_chosen_by_name(tmp_path):
     (tmp_path / "x.csv").write_text("a\n1\n")
     with pytest.raises(SigmaConfigError, match=r"sheet: .* is no spreadsheet\. Leave `sheet` out"):
         open_table(tmp_path / "x.csv", sheet="a")
+
+
+def test_a_misspelt_sheet_of_a_table_to_predict_from_is_no_other_sheet(tmp_path):
+    path, form = write_xlsx(tmp_path / "x.xlsx", prices=[["a"], [1]], price=[["a"], [2]]), {"sheet": "prices"}
+    assert open_alike(path, {**form, "delimiter": ";"}).read().to_pylist() == [{"a": 1}]
+    with pytest.raises(SigmaConfigError, match=r"has no 'prise'\. Did you mean"):
+        open_alike(path, {"sheet": "prise"})
+    (tmp_path / "x.csv").write_text("a\n3\n")
+    assert open_alike(tmp_path / "x.csv", form).read().to_pylist() == [{"a": 3}]
 
 
 def test_a_workbook_in_an_archive_is_read(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ import pyarrow.parquet
 import pytest
 
 from sigma_data import Tabular
-from sigma_data.encoded import EncodedColumn, EncodedColumns, describe_encoder, make_encoder
+from sigma_data.encoded import EncodedColumn, EncodedColumns, describe_encoder, make_encoder, read_encoded
 from sigma_data.encoders.boolean import BooleanEncoder
 from sigma_data.encoders.date import DateEncoder
 from sigma_data.encoders.hashing import HashingEncoder
@@ -25,6 +26,7 @@ from sigma_data.encoders.number import NumberEncoder
 from sigma_data.encoders.one_hot import OneHotEncoder
 from sigma_data.encoders.ordinal import OrdinalEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
+from sigma_data.streaming import stream_rows
 from sigma_kernel import Dataset, Encoder, Extractor, SigmaConfigError, SigmaDataError, SigmaError
 from sigma_testing import DatasetSuite, ExtractorSuite
 
@@ -69,6 +71,48 @@ WRITERS: dict[str, Callable[[Any, Path], Any]] = {
 
 def write_small(folder: Path) -> Path:
     return write_csv(folder / "small.csv", {name: values[:40] for name, values in make_columns().items()})
+
+
+SEMICOLONS = {"delimiter": ";", "decimal": ","}
+
+
+def write_semicolons(path: Path, columns: Mapping[str, list[Any]]) -> Path:
+    write_csv(path, columns)
+    path.write_text(path.read_text().replace(",", ";").replace(".", ","))
+    return path
+
+
+def test_a_run_on_a_text_reads_other_formats_whole_and_in_parts(table: Path, tmp_path: Path):
+    path = write_semicolons(tmp_path / "houses.csv", make_columns())
+    data = Tabular(path, "price", format=SEMICOLONS)
+    learned = json.loads(json.dumps(data.learned))
+    inputs = data.samples(path, (), learned=learned)
+    columns = read_encoded(learned, "inputs", "x")
+    for place in (table, path):
+        assert np.array_equal(data.samples(place, (), learned=learned), inputs)
+        parts = [part.sections["inputs"] for part in stream_rows([columns], place, 7, form=SEMICOLONS)]
+        assert np.array_equal(np.concatenate(parts), inputs)
+    with pytest.raises(SigmaConfigError, match="delimiter: .* is no delimited text, but parquet"):
+        len(Tabular(table, "price", format=SEMICOLONS)["training"])
+
+
+def test_settings_for_the_format_of_a_table_to_predict_from_are_kept(table: Path, tmp_path: Path):
+    learned = Tabular(table, "price").learned
+    columns = read_encoded(learned, "inputs", "x")
+    packed = tmp_path / "houses.csv.gz"
+    packed.write_bytes(gzip.compress(write_csv(tmp_path / "houses.csv", make_columns()).read_bytes()))
+    for form, error, words in (
+        ({"limit": 1000, **SEMICOLONS}, SigmaDataError, "unpacks to more than 1000 bytes"),
+        ({"delimeter": ";"}, SigmaConfigError, "there is no setting 'delimeter'"),
+        ({"format": "cvs"}, SigmaConfigError, "there is no 'cvs'"),
+    ):
+        data = Tabular(table, "price", format=form)
+        with pytest.raises(error, match=words):
+            data.samples(packed, (), learned=learned)
+        with pytest.raises(error, match=words):
+            next(stream_rows([columns], packed, 7, form=form))
+    form = {"member": "x.csv", "query": "SELECT 1", "sheet": "s", "exact": ("name",)}
+    assert len(Tabular(table, "price", format=form).samples(packed, (), learned=learned)) == N
 
 
 class TestTabular(DatasetSuite):

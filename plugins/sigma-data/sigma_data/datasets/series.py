@@ -15,7 +15,7 @@ from sigma_data.extractors.columns import as_tuple
 from sigma_data.readers.csv import place as find_column
 from sigma_data.sources import stamp_of
 from sigma_data.sources.file import File
-from sigma_data.tables import open_table
+from sigma_data.tables import open_alike, open_table
 from sigma_kernel import Encoder, SigmaConfigError
 from sigma_kernel.settings import ge, in_
 
@@ -117,7 +117,7 @@ class Series(Splits):
         """Return the rows of another table; those of a file that is the same as before are kept."""
         key = (path, stamp_of(File(path)), learned)
         if not Path(path).is_file() or key != self._opened[0]:
-            rows = import_module("sigma_data.series.prediction").NewRows.open(open_table(path, **self.format), learned)
+            rows = import_module("sigma_data.series.prediction").NewRows.open(open_alike(path, self.format), learned)
             self._opened = (key, rows)
         return self._opened[1]
 

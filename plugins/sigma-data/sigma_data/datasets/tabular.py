@@ -21,7 +21,7 @@ from sigma_data.profiling.inspectors import inspect_table
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.readers.csv import place as find_column
 from sigma_data.splitting import split
-from sigma_data.tables import InMemory, as_place, name_place, open_table
+from sigma_data.tables import InMemory, as_place, name_place, open_alike, open_table
 from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.settings import in_
 
@@ -141,7 +141,7 @@ class Tabular(Divided):
     ) -> np.ndarray:
         """Return the inputs of another table with the same columns, in any order, and in any format."""
         columns = read_encoded(self.learned if learned is None else learned, "inputs", str(path))
-        source = open_table(path, **self.format)
+        source = open_alike(path, self.format)
         check_names(dict.fromkeys(source.schema.names), columns.names, source.schema.names, source.name)
         return columns.apply(source.read(columns.names), source.place)
 

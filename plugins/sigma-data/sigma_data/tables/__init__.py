@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     {
         "batches": "RecordBatches",
         "dialect": "Dialect detect",
-        "opening": "open_table",
+        "opening": "open_alike open_table",
         "places": "InMemory as_place name_place",
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -41,12 +41,12 @@ def open_table(
     database: str | None = None,
     exact: Sequence[str] = (),
     sheet: str | None = None,
+    strict: bool = True,
     **text: Any,
 ) -> RecordBatches:
     """Return the rows of a table.
 
-    Raises SigmaDataError, with file and place, for what cannot be read, and SigmaConfigError for settings that do not
-    fit.
+    Raises SigmaDataError, with file and place, for what cannot be read; SigmaConfigError for settings that do not fit.
 
     Args:
         place: Path or pattern of paths, address, source, Arrow object, or frame.
@@ -57,6 +57,7 @@ def open_table(
         database: Path or address of a database, instead of ``place``.
         exact: Columns of a delimited text in which whole numbers with leading zeros stay texts.
         sheet: Sheet of a spreadsheet; needed if it has several.
+        strict: Whether settings for another kind of file are an error; if not, they are ignored.
         **text: Dialect of a delimited text where it is not to be found from its first bytes: ``delimiter``,
             ``decimal``, ``thousands``, ``encoding``, ``header``.
     """
@@ -68,7 +69,16 @@ def open_table(
     if database is not None or (scheme and (query is not None or scheme in DATABASES)):
         return _sql(database or place, query)
     read = partial(_open_source, format=format, member=member, limit=limit, query=query, exact=exact, sheet=sheet)
-    return _open_place(FsspecFile(place) if scheme else place, partial(read, text=text))
+    read = partial(read, text=text, refuse=_refuse_settings if strict else _ignore_settings)
+    return _open_place(FsspecFile(place) if scheme else place, read)
+
+
+def open_alike(place: Any, form: Mapping[str, Any], exact: Sequence[str] = ()) -> RecordBatches:
+    """Return the rows of a table to predict from, by the settings of that of the training, of any format.
+
+    Settings for another kind of file are ignored; raises errors as ``open_table`` for all others.
+    """
+    return open_table(place, **{**form, "exact": (*form.get("exact", ()), *exact), "strict": False})
 
 
 def _open_place(place: Any, read: Callable[..., RecordBatches]) -> RecordBatches:
@@ -105,6 +115,7 @@ def _open_source(
     exact: Sequence[str],
     sheet: str | None,
     text: dict[str, Any],
+    refuse: Callable[[Source, str, dict[str, Any]], None],
 ) -> RecordBatches:
     for depth in range(NESTED + 1):
         source, packed, head = _look_into(source, limit)
@@ -115,20 +126,18 @@ def _open_source(
         member = None if archive else member
         if depth == NESTED:
             raise SigmaDataError(f"{source.name}: is compressed more than {NESTED} times. Unpack it.")
-    if member is not None:
-        raise SigmaConfigError(f"member: {source.name} is no archive, and has no {member!r}. Leave `member` out.")
+    refuse(source, f"no archive, and has no {member!r}", {"member": member})
     if packed == "workbook":
-        _refuse_settings(source, "a spreadsheet", {"query": query, "format": format, **text})
+        refuse(source, "a spreadsheet", {"query": query, "format": format, **text})
         return open_spreadsheet(source, sheet, limit)
-    _refuse_settings(source, "no spreadsheet", {"sheet": sheet})
+    refuse(source, "no spreadsheet", {"sheet": sheet})
     if head.startswith(SQLITE) and format is None:
         return _sql(source.name, query) if isinstance(source, File) else _refuse_packed(source)
-    if query is not None:
-        raise SigmaConfigError(f"query: {source.name} is no database. Leave `query` out.")
+    refuse(source, "no database", {"query": query})
     kind = format or _format_of(head, source.name)
-    if text and kind != "csv":
-        raise SigmaConfigError(f"{next(iter(text))}: {source.name} is no delimited text, but {kind}. Leave it out.")
-    opened: RecordBatches = _load(FORMATS[kind])(source, **text, **({"exact": exact} if kind == "csv" else {}))
+    if kind != "csv":
+        refuse(source, f"no delimited text, but {kind}", text)
+    opened: RecordBatches = _load(FORMATS[kind])(source, **({**text, "exact": exact} if kind == "csv" else {}))
     return opened
 
 
@@ -151,6 +160,10 @@ def _refuse_settings(source: Source, what: str, settings: dict[str, Any]) -> Non
     """Raise SigmaConfigError for the first setting that has a value and does not suit the format."""
     if given := [name for name, value in settings.items() if value is not None]:
         raise SigmaConfigError(f"{given[0]}: {source.name} is {what}. Leave `{given[0]}` out.")
+
+
+def _ignore_settings(source: Source, what: str, settings: dict[str, Any]) -> None:
+    """Do nothing about settings that do not suit the format."""
 
 
 def _refuse_packed(source: Source) -> RecordBatches:
