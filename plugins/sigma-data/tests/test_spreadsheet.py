@@ -250,6 +250,15 @@ def test_a_sheet_is_checked_whatever_its_member_is_called(tmp_path, member):
         open_table(rename_sheet(path, member))
 
 
+def test_a_binary_workbook_beside_that_of_xml_is_refused(tmp_path):
+    path = write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]])
+    rewrite(path, lambda members: members.update({"xl/workbook.xml": b"<x/>", "xl/workbook.bin": b""}))
+    with pytest.raises(
+        SigmaDataError, match=r"x\.xlsx: is a binary workbook of Excel, as in \.xlsb\. Save it as \.xlsx"
+    ):
+        open_table(path)
+
+
 def test_rows_within_rows_count_all_their_cells(tmp_path):
     many = (b"<row>" + b"<c/>" * 1000) * 20 + b"</row>" * 20
     path = replace(write_xlsx(tmp_path / "x.xlsx", s=[["a"], [1]]), b"</sheetData>", many + b"</sheetData>")

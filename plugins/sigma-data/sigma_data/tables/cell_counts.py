@@ -21,6 +21,7 @@ from sigma_kernel import SigmaDataError
 CHUNK = 1 << 20
 LONGEST = 1 << 24  # bytes of a tag, which old versions of expat read again with each piece
 BYTES = 64  # of memory that a cell may take
+BINARY = "xl/workbook.bin"
 SHEET = b"sheetData"  # the element of a sheet; the workbook may give its member any name
 PLACE = re.compile(r"([A-Za-z]{0,20}+)(\d{0,20}+)", re.ASCII)
 
@@ -31,6 +32,8 @@ def check_sizes(content: bytes, name: str, limit: int) -> None:
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
         for info in archive.infolist():
+            if info.filename.lower().replace("\\", "/") == BINARY:  # read if that of XML is damaged
+                raise SigmaDataError(f"{name}: is a binary workbook of Excel, as in .xlsb. Save it as .xlsx.")
             with archive.open(info) as stream:
                 for size in _read_member(stream, info.filename, name, limit):
                     left -= size
