@@ -30,7 +30,7 @@ class Place:
         pins.write_text("".join(f"{name} @ {wheel.as_uri()}\n" for name, wheel in self.wheels.items()))
         wanted = [f"{one}{extra} @ {self.wheels[one].as_uri()}" if one in self.wheels else one for one in names]
         install = ("uv", "pip", "install", "-q", "--python", self.binary("python"))
-        run(*install, "-c", pins, *wanted, folder=self.folder)
+        run(*install, "-c", pins, *wanted, folder=self.folder, attempts=3)  # uv crashes in some sandboxes
 
     def binary(self, name: str) -> Path:
         """Return the path of an installed program."""

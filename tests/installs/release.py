@@ -59,11 +59,16 @@ def set_versions(root: Path, version: str) -> None:
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
-def run(*command: str | Path, folder: Path) -> str:
-    """Run a program and return its output; end with its messages if it fails."""
+def run(*command: str | Path, folder: Path, attempts: int = 1) -> str:
+    """Run a program and return its output; end with its messages if it fails in every attempt.
+
+    Another attempt follows only where a signal ended the program: it crashed, and said nothing of what it was given.
+    """
     hidden = {"PYTHONPATH", "VIRTUAL_ENV", "SIGMA_DISABLE_PLUGINS"}
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     done = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True)
+    if done.returncode < 0 and attempts > 1:
+        return run(*command, folder=folder, attempts=attempts - 1)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}")
     return done.stdout
