@@ -170,6 +170,21 @@ class Backend(Settled):
         return {}
 
     @property
+    def tiers(self) -> Mapping[int, Backend]:
+        """Return what computes, by the iteration from which it does, the first from 0: by default this backend alone.
+
+        All tiers hold arrays in the same form.
+        """
+        return {0: self}
+
+    def estimate(self, graph: Graph) -> tuple[float, float]:
+        """Return about how many seconds a graph is compiled, and is computed once; 0, the default, is not known.
+
+        Both are functions of the graph alone, for common processors, so that bits do not depend on the machine.
+        """
+        return 0.0, 0.0
+
+    @property
     def function_error(self) -> float:
         """Return the relative error of exp, log, tanh and others, where it exceeds rounding error."""
         return 0.0

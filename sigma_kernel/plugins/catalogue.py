@@ -23,6 +23,7 @@ from sigma_kernel.scanning import OWN
 
 DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
 BACKEND = "SIGMA_BACKEND"  # name of the default backend
+TIERS = {"type": "tiers", "first": "first-iterations"}  # the roles of backends that begin before another is compiled
 DEFAULT = "default"  # in place of a distribution: the name after it is a role
 
 
@@ -122,6 +123,17 @@ class Catalogue:
             except SigmaPluginError as error:
                 warnings.warn(str(error), stacklevel=2)
         return rooms.reference()
+
+    def default_computation(self) -> str | dict[str, str]:
+        """Return the default backend as a setting: tiered, where it compiles and another one can compute meanwhile.
+
+        One that SIGMA_BACKEND names computes alone.
+        """
+        name, roles = self.default_backend(), {key: f"{DEFAULT}:{role}" for key, role in TIERS.items()}
+        compiles = self.resolve("backend", name).default_for == "compilation"
+        if os.environ.get(BACKEND) or not compiles or not all(self.offers("backend", role) for role in roles.values()):
+            return name
+        return {**roles, "then": name}
 
     def load(self, kind: str, name: str) -> object:
         """Import a component and return its object; raises SigmaPluginError if that fails.

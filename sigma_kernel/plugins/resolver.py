@@ -34,7 +34,7 @@ class Resolver:
         """
         kind = wanted if isinstance(wanted, str) else kind_of(wanted)
         if thing is None and kind == "backend":
-            thing = self.catalogue.default_backend()
+            thing = self.catalogue.default_computation()
         if isinstance(thing, str) and kind in ("layer", "criterion", "command", OWN):
             return self.catalogue.load(kind, thing)
         faults, loader = Faults(), Loader(self.catalogue)

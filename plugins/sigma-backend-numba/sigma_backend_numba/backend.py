@@ -10,6 +10,7 @@ from attrs import field, frozen
 
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.compiler.processor import mixed_form
+from sigma_backend_numba.duration import estimate_compilation
 from sigma_backend_numba.execute import orders
 from sigma_backend_numba.execute.alignment import copy
 from sigma_backend_numba.execute.program import CompiledProgram, LoweredFunction, graph_job, machine, step_job
@@ -44,6 +45,10 @@ class NumbaBackend(Backend):
     def function_error(self) -> float:
         """Return the relative error that ``approximate`` allows."""
         return 1e-4 if self.approximate else 0.0
+
+    def estimate(self, graph: Graph) -> tuple[float, float]:
+        """Return about how many seconds it takes to compile a graph; how long it computes is not known beforehand."""
+        return estimate_compilation(graph), 0.0
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> LoweredFunction:
         """Return a graph as a function.  A dtype or an op without code is a SigmaGraphError."""

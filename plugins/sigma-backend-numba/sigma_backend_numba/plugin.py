@@ -12,4 +12,4 @@ def sigma_components() -> list[Component]:
     """Return the record of the compiled backend."""
     path = "sigma_backend_numba.backend:NumbaBackend"
     about = "Whole training steps as machine code, a burst of steps per call."
-    return [Component("backend", "numba", path, about, preference=20)]
+    return [Component("backend", "numba", path, about, preference=20, default_for="compilation")]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from attrs import frozen
 
+from sigma_backend_numpy.duration import estimate_seconds
 from sigma_backend_numpy.kernels import LOWERINGS
 from sigma_backend_numpy.memory import empty
 from sigma_backend_numpy.program import DTYPES, PlannedProgram
@@ -27,6 +28,10 @@ class NumpyBackend(Backend):
         """Return the version of NumPy, and its BLAS library."""
         built = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
         return {"NumPy": np.__version__, "BLAS": f"{built['name']} {built['version']}"}
+
+    def estimate(self, graph: Graph) -> tuple[float, float]:
+        """Return that nothing is compiled, and about how many seconds a graph is computed."""
+        return 0.0, estimate_seconds(graph)
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> PlannedProgram:
         """Compile a graph to a program; SigmaGraphError for a dtype that NumPy computes slowly or not at all."""

@@ -100,7 +100,7 @@ class Edit(Command):
         changes = update_changes(
             run.changes, edits={part: each for part, each in {**by_split, split: after}.items() if each}
         )
-        foresee(setup, changes)
+        foresee(setup, changes, run.present.state.moment.iteration)
         return changes
 
     @abstractmethod

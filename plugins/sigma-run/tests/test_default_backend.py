@@ -24,7 +24,10 @@ epochs = 1
 """
 
 
-@pytest.fixture(params=[("", "sigma-backend-numba:numba"), ("numpy", "sigma-backend-numpy:numpy")])
+TIERED, NUMPY = "sigma-training:tiered", "sigma-backend-numpy:numpy"
+
+
+@pytest.fixture(params=[("", TIERED), ("numba", "sigma-backend-numba:numba"), ("numpy", NUMPY)])
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """Set SIGMA_BACKEND in an empty directory; return the full name of the backend that is then the default."""
     chosen, found = request.param
@@ -40,6 +43,11 @@ def stored(run: Path) -> str:
     return str(named if isinstance(named, str) else named["type"])
 
 
+def name_of(backend: str) -> str:
+    """Return the name of the backend that computes a short run."""
+    return (NUMPY if backend == TIERED else backend).partition(":")[2]
+
+
 def test_a_file_without_a_backend_names_it_in_its_run_folder(backend, monkeypatch):
     Path("small.toml").write_text(FILE)
     assert main(["run", "small.toml", "--quiet"]) == 0
@@ -47,7 +55,7 @@ def test_a_file_without_a_backend_names_it_in_its_run_folder(backend, monkeypatc
     assert stored(run) == backend
     monkeypatch.setenv("SIGMA_BACKEND", "no-such-backend")
     assert main(["replay", str(run), "--check", "--quiet"]) == 0
-    assert load(run).summary["backend"] == backend.partition(":")[2]
+    assert load(run).summary["backend"] == name_of(backend)
 
 
 def test_a_run_from_python_without_a_backend_names_it_in_its_run_folder(backend):
@@ -57,7 +65,7 @@ def test_a_run_from_python_without_a_backend_names_it_in_its_run_folder(backend)
             data=(np.eye(2), np.array([0, 1])), optimiser="adam",
         )  # fmt: skip
         trainer.fit(epochs=1)
-        assert sigma.summary().backend == backend.partition(":")[2]
+        assert sigma.summary().backend == name_of(backend)
         assert stored(sigma.run_folder) == backend
 
 

@@ -7,7 +7,10 @@ applied in one update.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -38,11 +41,50 @@ class Programs:
     compiling: bool = field(default=False, init=False)
     _made: dict[Any, Compiled] = field(factory=dict)
     _lock: threading.RLock = field(factory=threading.RLock)
+    _tiers: Sequence[tuple[int, Programs]] = field()  # by the iteration from which they run, the last one first
+    _report: Callable[..., object] | None = field(default=None, init=False)  # called with the key of each new program
+
+    @_tiers.default
+    def _(self) -> Sequence[tuple[int, Programs]]:
+        tiers = sorted(self.backend.tiers.items(), key=itemgetter(0), reverse=True)
+        others = ((start, backend) for start, backend in tiers if backend is not self.backend)
+        return [(start, Programs(self.model, backend, self.steps)) for start, backend in others]
 
     def silent_copy(self) -> Programs:
         """Return the same programs for somebody for whom training does not wait: what he compiles is not reported."""
-        return evolve(self)
+        return evolve(self, tiers=[(start, programs.silent_copy()) for start, programs in self._tiers])
 
+    # -- tiers ---------------------------------------------------------------------------------------------------------
+    def select_tier(self, iteration: int) -> Programs:
+        """Return the programs of the tier that computes after so many iterations."""
+        return next((programs for start, programs in self._tiers if start <= iteration), self)
+
+    def next_tier(self, iteration: int) -> int | None:
+        """Return the iteration from which the next tier computes, if there is one."""
+        return min((start for start, _ in self._tiers if start > iteration), default=None)
+
+    @property
+    def is_compiling(self) -> bool:
+        """Return whether somebody waits for a program that is being compiled."""
+        return self.compiling or any(programs.compiling for _, programs in self._tiers)
+
+    def compile_ahead(self, iteration: int, executor: Executor) -> None:
+        """Let an executor compile for the next tier, from now on, what the present one runs.
+
+        An error of it is raised when the program is needed.
+        """
+        if (start := self.next_tier(iteration)) is not None:
+            later = self.select_tier(start).silent_copy()
+            self.select_tier(iteration).report(partial(_submit, executor, later))
+
+    def report(self, call: Callable[..., object]) -> None:
+        """Call a function with the kind and arguments of each program, now and when it is compiled."""
+        with self._lock:
+            self._report = call
+            for key in self._made:
+                call(*key)
+
+    # -- compilation ---------------------------------------------------------------------------------------------------
     def get(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         """Return a step and its program: of a kind, such as ``training_step``, with its arguments."""
         key = (kind, *about)
@@ -50,6 +92,8 @@ class Programs:
             with self._lock:
                 if key not in self._made:
                     self._made[key] = self._compile(kind, *about)
+                    if self._report is not None:
+                        self._report(*key)
         return self._made[key]
 
     def compile(self, size: int, shards: int) -> None:
@@ -77,6 +121,11 @@ class Programs:
                 return self.steps[key], self.backend.compile(self.steps[key])
         finally:
             self.compiling = False
+
+
+def _submit(executor: Executor, programs: Programs, *key: Any) -> None:
+    """Let an executor compile a program."""
+    executor.submit(programs.get, *key)
 
 
 # -- iterations --------------------------------------------------------------------------------------------------------

@@ -14,4 +14,5 @@ from sigma_training.commands.swap import Swap as Swap
 from sigma_training.commands.undo import Undo as Undo
 from sigma_training.history.metrics import History as History
 from sigma_training.minimisation import minimise as minimise
+from sigma_training.tiers import Tiered as Tiered
 from sigma_training.trainer import NetworkTrainer as NetworkTrainer

@@ -85,7 +85,7 @@ class Settings:
     Args:
         seed: The seed of all random numbers.
         precision: The precision of parameters and of computation.
-        backend: What computes; by default the fastest backend of this machine.
+        backend: What computes; by default the fastest backend of this machine, and another while that compiles.
         operator: What drives the training loop.
         network: An architecture, or its text form.
         data: One data set, or one for each split (``training``, ``validation``, ...): arrays by section, a tuple

@@ -139,7 +139,8 @@ class Evaluator:
 
     def _ring(self, kind: Callable[..., Step], steps: Steps, at: Batches, *about: Any) -> Mapping[str, np.ndarray]:
         """Return the records of a step of some kind over consecutive minibatches."""
-        step, program = self.programs.get(kind, at.rows.shape[1], *about)
+        programs = self.programs.select_tier(steps.moment.iteration)
+        step, program = programs.get(kind, at.rows.shape[1], *about)
         return program.run(steps.arrays, at.block, at.rows, steps.steer(step), len(at.rows)).ring
 
     # -- rows ----------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class SessionLifecycle(Lifecycle):
     @property
     def is_compiling(self) -> bool:
         """Return whether programs are being compiled."""
-        return self.session.setup.programs.compiling
+        return self.session.setup.programs.is_compiling
 
     @property
     def is_interrupted(self) -> bool:

@@ -29,6 +29,10 @@ def sigma_components() -> list[Component]:
             "trainer", "network", "sigma_training.trainer:NetworkTrainer",
             "Train a network on data, iteration by iteration, by compiled steps.", default_for="training",
         ),
+        Component(
+            "backend", "tiered", "sigma_training.tiers:Tiered",
+            "The default: the first iterations on one backend, while another one compiles.", default_for="tiers",
+        ),
         *(
             Component("command", n, f"sigma_training.commands.{path}", about)
             for n, (path, about) in COMMANDS.items()

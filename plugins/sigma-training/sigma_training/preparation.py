@@ -20,12 +20,13 @@ import numpy as np
 from attrs import define, evolve, field, fields
 
 from sigma_kernel.arrays import read_only
-from sigma_kernel.contracts import Backend, Dataset, Hook, Label, Operator
+from sigma_kernel.contracts import Backend, Dataset, Hook, Label, Operator, Step
 from sigma_kernel.errors import (
     FIRST,
     Mistakes,
     SigmaConfigError,
     SigmaDataError,
+    SigmaError,
     SigmaNetworkError,
     SigmaPluginError,
     introduce_errors,
@@ -36,6 +37,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.architecture import Placed
 from sigma_kernel.network.network import Network
 from sigma_kernel.settings import MIXED, is_total, is_whole
+from sigma_step.graphs import training_step
 from sigma_step.initial import Initial
 from sigma_step.model import UNCUT, Model
 from sigma_step.rules import assign_optimisers, check_matches, live_values
@@ -53,6 +55,7 @@ from sigma_training.hooks.outlook import ModelPreview, check_end, check_one
 from sigma_training.session.bindings import check_declared
 from sigma_training.session.changes import Factory, Parts
 from sigma_training.session.state import Setup
+from sigma_training.tiers import has_open_tiers, known_tiers, restore_tiers, settle_tiers
 
 BATCH = 100  # default rows of a minibatch
 ARCHITECTURE = ("network", "architecture")  # path of the network in a trainer's tables
@@ -107,7 +110,7 @@ class Stages:
         name, resolve = self.settings.name, self.settings.resolve
         backend: Backend = resolve(Backend, self.settings.backend, f"{name}.backend")
         choices.check_precision(name, self.settings.precision, backend)
-        return backend
+        return restore_tiers(backend, self.settings.learned.about)
 
     @stage()
     def operator(self) -> Operator:
@@ -300,8 +303,9 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
         choices.tell_findings(name, splits, model.network)
     named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)
-    learned = _learned_facts(chosen.data, splits, preparation, model, classes)
-    programs, ready = Programs(model, parts.backend), partial(ready_block, model, preparation)
+    programs, ready = _programs(model, parts.backend, stages.feed.batch_size), partial(ready_block, model, preparation)
+    parts = evolve(parts, backend=programs.backend)
+    learned = _learned_facts(chosen.data, splits, preparation, model, classes) | known_tiers(parts.backend)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
     labels = tuple(next(iter(classes.values()), choices.labels(named)))
     setup = Setup(
@@ -325,6 +329,16 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
         for on in {*hook.splits} - {"training"} if hook.on_error == "fail" and not hook.background else ():
             setup.evaluator.read(on)  # rather than fail after an epoch
     return setup, initial
+
+
+def _programs(model: Model, backend: Backend, batch_size: int) -> Programs:
+    """Return the programs of a model on a backend, whose tiers are settled by the training step."""
+    steps: dict[Any, Step] = {}
+    if has_open_tiers(backend) and model.optimisers:
+        with suppress(SigmaError):  # a step that cannot be built raises when training begins
+            step = steps[training_step, batch_size] = training_step(model, batch_size)
+            backend = settle_tiers(backend, step.graph)
+    return Programs(model, backend, steps)
 
 
 def _learned_facts(

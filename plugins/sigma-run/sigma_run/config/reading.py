@@ -53,7 +53,7 @@ def load_configuration(
     if isinstance(run := values.get("run", {}), dict):
         values["run"] = {"operator": "default:operator", **run}
         if "backend" not in run:
-            values["run"]["backend"] = catalogue.default_backend()
+            values["run"]["backend"] = catalogue.default_computation()
     faults = Faults()
     with faults.locate("run", "prefer"):
         catalogue = catalogue.preferring(_read_preferences(values.get("run")))

@@ -54,6 +54,8 @@ from sigma_training.hooks.outlook import list_metrics
 from sigma_training.preparation import BATCH, Stages
 from sigma_training.trainer import NetworkTrainer, expect_trainer
 
+MOST_FORMS = 64  # types and shapes of samples whose evaluators are found at once
+
 
 # -- trained networks --------------------------------------------------------------------------------------------------
 @define(eq=False, repr=False)
@@ -75,6 +77,7 @@ class Trained:
     _stages: Stages
     _arrays: Mapping[str, Any]  # parameters and layer state, on the device
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
+    _readied: dict[tuple[Any, ...], tuple[Evaluator, Steps]] = field(factory=dict, init=False)  # by types and shapes
 
     def __repr__(self) -> str:
         return f"Trained({self.trainer.name!r}, {shorten(str(self.network), 120, placeholder=' ...')}, {self.path})"
@@ -212,7 +215,7 @@ class Trained:
         setup = self.data.session.setup if isinstance(on, str) else self.data.setup_for(on)
         own = self.checkpoint.values.get("data", {}).get("edits", {}) if isinstance(on, str) else {}
         how = {"batch_size": self.batch_size, "edits": own if edited else {}}
-        steps = Steps(setup.programs, self._arrays, self._live(setup.model), Moment())
+        steps = Steps(setup.programs, self._arrays, self._live(setup.model), read_moment(self.checkpoint))
         return setup.evaluate(steps, on if isinstance(on, str) else "training", metrics or {}, **how)
 
     @property
@@ -269,9 +272,14 @@ class Trained:
     def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
         """Return the evaluator and the steps for samples, and these as arrays."""
         arrays = self.arrays(samples)
-        evaluator = self._evaluator(arrays)
-        live = self._live(evaluator.programs.model)
-        return evaluator, Steps(evaluator.programs, self._arrays, live, Moment()), arrays
+        form = tuple((n, x.dtype.str, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items())
+        if form not in self._readied:
+            evaluator = self._evaluator(arrays)
+            live = self._live(evaluator.programs.model)
+            if len(self._readied) == MOST_FORMS:
+                self._readied.clear()
+            self._readied[form] = evaluator, Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
+        return *self._readied[form], arrays
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
         """Return the evaluator for samples, of the types of the training, or of their own if these are not known."""
@@ -282,6 +290,7 @@ class Trained:
         key = tuple(types.get(name, "") for name in self.shapes)
         if key not in self._evaluators:
             programs = Programs(self._model(types), self._stages.backend)
+            programs = programs.select_tier(read_moment(self.checkpoint).iteration)
             learned = self.checkpoint.values.get("learned", {})
             facts = learned, self.classes
             self._evaluators[key] = Evaluator(programs, {}, self.batch_size, prepare, prepare, *facts)
@@ -304,6 +313,11 @@ class Trained:
         steps, fitted = self._stages.resolved_settings.preprocessors, self.trainer.learned.fitted
         samples = self.trainer.learned.facts_of("samples")
         return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, samples)
+
+
+def read_moment(checkpoint: Checkpoint) -> Moment:
+    """Return the moment at which a checkpoint was taken."""
+    return Moment(**checkpoint.values.get("clock", {}))
 
 
 def load(

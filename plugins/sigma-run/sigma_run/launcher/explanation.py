@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from sigma_kernel.contracts import Initialiser
+from sigma_kernel.contracts import Initialiser, Program, Step
 from sigma_run.launcher.work import operations, traffic
 from sigma_step.graphs import training_step
 from sigma_step.initial import Initial
@@ -22,6 +22,7 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
     session = trainer.session
     return {
         "backend": session.backend_name,
+        "tiers": _tiers(session),
         "about": dict(session.setup.programs.backend.runtime),
         "precision": trainer.precision,
         "layers": [
@@ -100,17 +101,28 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
     }
 
 
+def _tiers(session: Session) -> dict[str, str]:
+    """Return the name of each backend that computes, by the iteration from which it does."""
+    setup = session.setup
+    return {str(i): setup.factory.backend_name(session.state.changes, i) for i in setup.programs.backend.tiers}
+
+
 def _memory(trainer: NetworkTrainer, session: Session) -> dict[str, int]:
-    _, program = session.setup.programs.get(training_step, session.setup.feed.batch_size)
+    _, program = _compile_step(session)
     state = sum(session.host(name).nbytes for name in session.state.arrays)
     return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
 
 
 def _work(session: Session) -> dict[str, int]:
     """Return the floating-point operations of a step, and the bytes that it must read and write."""
-    batch = session.setup.feed.batch_size
-    step, _ = session.setup.programs.get(training_step, batch)
-    return {"batch": batch, "flops": operations(step.graph), "bytes": traffic(step.graph)}
+    step, _ = _compile_step(session)
+    return {"batch": session.setup.feed.batch_size, "flops": operations(step.graph), "bytes": traffic(step.graph)}
+
+
+def _compile_step(session: Session) -> tuple[Step, Program]:
+    """Return the training step, and its program on the backend of the next iteration."""
+    programs = session.setup.programs.select_tier(session.moment.iteration)
+    return programs.get(training_step, session.setup.feed.batch_size)
 
 
 def _bursts(session: Session) -> dict[str, Any]:

@@ -141,6 +141,9 @@ def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
     if found["augmentations"]:
         steps = ", ".join(f"{name} ({kind})" for name, kind in found["augmentations"].items())
         yield ["data:", f"each epoch is augmented by {steps}, two blocks ahead; phases.data has the seconds of waiting"]
+    if len(found["tiers"]) > 1:
+        tiers = ", then ".join(f"{name} from iteration {int(start):,} on" for start, name in found["tiers"].items())
+        yield ["backend:", tiers]
     memory, bursts, work = found["memory"], found["bursts"], found["work"]
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
     peak = f", {_bytes(memory['peak_bytes'])} at the peak of a step" if memory["peak_bytes"] else ""  # 0: not known

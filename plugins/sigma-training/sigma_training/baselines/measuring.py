@@ -237,7 +237,7 @@ class _Evaluation:
     def _backend(self) -> Backend:
         """Return the reference, on which nothing is compiled: that of the run, if it is one."""
         setup, name = self.session.setup, rooms.reference()
-        own = setup.programs.backend
+        own = setup.programs.select_tier(self.session.moment.iteration).backend
         return own if self.session.backend_name == name else self.judged.setup.model.resolve(Backend, name)
 
     def _block(self, outputs: Host) -> Host:

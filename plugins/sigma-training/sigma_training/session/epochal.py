@@ -32,7 +32,7 @@ def fed(setup: Setup, data: Mapping[str, Any]) -> Setup:
     return evolve(setup, evaluator=evaluator, feed=feed)
 
 
-def foresee(setup: Setup, changes: Changes) -> None:
+def foresee(setup: Setup, changes: Changes, iteration: int) -> None:
     """Build what changes ask for from the next epoch on, and compile its steps.
 
     Raises a SigmaError if that fails: if too few rows are left, for instance.
@@ -40,8 +40,9 @@ def foresee(setup: Setup, changes: Changes) -> None:
     new = fed(setup, pending_changes(changes))
     for split in new.evaluator.edits:
         _check_weights(new, split, new.evaluator.data(split))
+    programs = new.programs.select_tier(iteration)
     for size in new.feed.sizes if new.model.optimisers else ():
-        new.programs.compile(size, new.operator.shards)
+        programs.compile(size, new.operator.shards)
 
 
 def _check_weights(setup: Setup, split: str, data: Dataset) -> None:

@@ -69,7 +69,7 @@ def distance(run: Present, replayed: int | None = None) -> int:
     per_epoch, done = feed.iterations_per_epoch, feed.iteration_in_epoch(run.state.cursor)
     steps = [order.hooks[name].every for name in order.active(run.state.memory)]
     due = until_due(steps, now, iterations_per_epoch=per_epoch, iteration_in_epoch=done, batch=feed.batch_size)
-    goals = (first_of(run, *run.progress.pause), end_iteration(run))
+    goals = (first_of(run, *run.progress.pause), end_iteration(run), run.setup.programs.next_tier(now.iteration))
     ahead = [goal - now.iteration for goal in goals if goal is not None]
     return max(1, min([per_epoch - done, *ahead, *(limit for limit in (replayed, due) if limit is not None)]))
 

@@ -8,12 +8,13 @@ training thread; other threads send requests, which are answered at a boundary.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf, isfinite
 from typing import Any
 
 import numpy as np
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Batches, Burst, Compute
@@ -49,6 +50,7 @@ class TrainingLoop:
     checkpoints: CheckpointPolicy
     replayer: Replayer
     recovery: Recovery
+    _compiler: ThreadPoolExecutor | None = field(default=None, init=False)
 
     @property
     def moment(self) -> Moment:
@@ -77,6 +79,15 @@ class TrainingLoop:
         elif replay is None:
             self.replayer.train_on()
         self._end_if_nothing_is_left()
+        self._compile_ahead()
+
+    def _compile_ahead(self) -> None:
+        """Compile in a thread what the next tier of the backend needs, if training gets there."""
+        run = self.current.present
+        start, end = run.setup.programs.next_tier(self.moment.iteration), goals.latest_end(run)
+        if start is not None and (end is None or start < end) and not run.progress.is_over:
+            self._compiler = ThreadPoolExecutor(1, "sigma-compiler")
+            run.setup.programs.compile_ahead(self.moment.iteration, self._compiler)
 
     def _begin_anew(self, epochs: int | None, iterations: int | None) -> None:
         """Begin training that no snapshot continues: write a row, and run the hooks that are due at a start."""
@@ -141,6 +152,8 @@ class TrainingLoop:
             current.note({"event": "end", **about})
         finally:
             current.background.forget()
+            if self._compiler is not None:
+                self._compiler.shutdown(wait=False, cancel_futures=True)
             current.set_progress(current.progress.with_phase(phase))
 
     def leave(self, phase: Phase | None = None) -> None:

@@ -189,4 +189,4 @@ def check_ahead(run: Present, values: Mapping[str, Any]) -> None:
             f"{run.setup.name}.epochs: epoch {total} is over already ({epoch} are done). To end training now, stop it."
         )
     if size is not None:
-        foresee(run.setup, update_changes(run.state.changes, batch_size=size))
+        foresee(run.setup, update_changes(run.state.changes, batch_size=size), run.state.moment.iteration)

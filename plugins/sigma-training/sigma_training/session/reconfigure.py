@@ -34,15 +34,15 @@ def with_components(run: Present, state: RunState) -> Present:
     setup, now = run.setup, run.state
     new = setup if state.data == now.data else fed(setup, state.data)
     if state.changes != now.changes:
-        new = _build_setup(new, setup.factory.make_parts(setup.parts, now.changes, state.changes))
+        new = _build_setup(new, setup.factory.make_parts(setup.parts, now.changes, state.changes), now.moment.iteration)
         check_declared(new, setup.order.hooks)
         state = _move_state(state, setup, new)
     return evolve(run, setup=new, state=state)
 
 
 # -- the setup ---------------------------------------------------------------------------------------------------------
-def _build_setup(setup: Setup, parts: Parts) -> Setup:
-    programs, feed = _programs(setup, parts), setup.feed
+def _build_setup(setup: Setup, parts: Parts, iteration: int) -> Setup:
+    programs, feed = _programs(setup, parts, iteration), setup.feed
     if parts.iterator is not setup.parts.iterator:
         check_rows_kept(setup.name, setup.model.shapes, parts.iterator)
     if parts.iterator is not setup.parts.iterator or parts.backend is not setup.parts.backend:
@@ -56,8 +56,8 @@ def _build_setup(setup: Setup, parts: Parts) -> Setup:
     )
 
 
-def _programs(setup: Setup, parts: Parts) -> Programs:
-    """Return the programs, with the training step compiled: if that fails, the command is refused."""
+def _programs(setup: Setup, parts: Parts, iteration: int) -> Programs:
+    """Return the programs, with the training step of an iteration compiled: if that fails, the command is refused."""
     model = setup.model
     if (parts.optimisers, parts.frozen) != (setup.parts.optimisers, setup.parts.frozen):
         order = [head.removeprefix(OPTIMISERS[1]) for head in model.heads] if model.ordered else ()
@@ -67,7 +67,7 @@ def _programs(setup: Setup, parts: Parts) -> Programs:
     check_precision(setup.name, model.precision, parts.backend)
     programs = Programs(model, parts.backend)
     if model.optimisers:
-        programs.compile(setup.feed.batch_size, setup.operator.shards)
+        programs.select_tier(iteration).compile(setup.feed.batch_size, setup.operator.shards)
     return programs
 
 

@@ -231,7 +231,8 @@ def steps_of(state: RunState, setup: Setup, arrays: Arrays | None = None) -> Ste
     """Return the steps that compute iterations from a state, or from other arrays in its place."""
     own, feed = state.arrays if arrays is None else arrays, setup.feed
     done = feed.iteration_in_epoch(state.cursor)
-    return Steps(setup.programs, own, state.live, state.moment, done, feed.iterations_per_epoch)
+    programs = setup.programs.select_tier(state.moment.iteration)
+    return Steps(programs, own, state.live, state.moment, done, feed.iterations_per_epoch)
 
 
 def learned_from(state: RunState, setup: Setup) -> Learned:
