@@ -12,9 +12,10 @@ from hypothesis import given, settings, strategies as st
 
 from sigma_curation.edits import Edited
 from sigma_data import Subset
-from sigma_kernel.contracts import Dataset
+from sigma_kernel.contracts import Dataset, Iterator
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.node import Spec
+from sigma_kernel.graph.random import permutation
 from sigma_training.data.feed import Cursor, Feed
 from sigma_training.data.iterators import InOrder
 
@@ -106,6 +107,28 @@ def test_an_iterator_that_keeps_the_order_keeps_that_of_the_blocks() -> None:
     feed = make_feed(OpenBlocks(3, 4, 3, 4, 1), iterator=InOrder())
     assert np.concatenate(read_epoch(feed, 1)).tolist() == [*range(15)]
     assert np.concatenate([feed.numbers(Cursor(1, lot)) for lot in range(2)]).tolist() == [*range(15)]
+
+
+class LargestFirst(Iterator):
+    """Draw the largest number of a lot in place of all its rows."""
+
+    section = "number"
+
+    def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
+        return permutation(seed, block, epoch, rows)
+
+    def draw(self, seed: int, epoch: int, block: int, values: np.ndarray) -> np.ndarray:
+        return np.full(len(values), np.argmax(values))
+
+
+def test_rows_that_are_drawn_by_a_section_are_those_of_the_lot_of_the_epoch() -> None:
+    feed = make_feed(OpenBlocks(5, 5, 2, 5, 5), 5, iterator=LargestFirst())
+    drawn = set()
+    for epoch in range(4):
+        wanted = [max(feed.numbers(Cursor(epoch, lot))) for lot in range(3)]
+        drawn.add(tuple(wanted))
+        assert [rows[0] for rows in read_epoch(feed, epoch, 2)][::2] == wanted
+    assert len(drawn) > 1
 
 
 def test_numbers_of_a_lot_are_those_of_its_rows() -> None:
