@@ -18,9 +18,11 @@ import pytest
 
 from sigma_data import Tabular
 from sigma_data.encoders.target_mean import TargetMeanEncoder
+from sigma_data.examining import gathering
 from sigma_data.prepared import entries, opening, preparing
 from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.prepared.entries import PreparedEntry, list_entries
+from sigma_data.tables import open_table
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
 
@@ -425,3 +427,28 @@ def test_a_value_that_an_encoder_refuses_has_its_place(tmp_path, time):
     refuse = {"columns": {"size": {"type": "number", "missing": "refuse"}}, "missing_targets": "drop", "time": time}
     with pytest.raises(SigmaDataError, match=r"houses.csv:102: column 'size': there is no value"):
         in_blocks(tmp_path / "houses.csv", **refuse)["training"]
+
+
+# -- looking at large tables -------------------------------------------------------------------------------------------
+def test_of_a_large_table_the_first_rows_of_each_split_are_examined(table, monkeypatch):
+    data = in_blocks(table, target="kind")
+    splits = {name: split.encode("targets", 0) for name, split in data.items()}
+    assert gathering.gather(data, splits).sentences == ()
+    monkeypatch.setattr(gathering, "CELLS", 2 * 20 * (1 + len(data["training"].column_names("inputs"))))
+    rows = gathering.gather(data, splits)
+    assert {name: len(part) for name, part in rows.splits.items()} == {"training": 20, "validation": 20}
+    assert rows.sentences == ("there are 240 rows, of which 40 are examined.",)
+
+
+@pytest.mark.parametrize("name", ["houses.parquet", "houses.feather"])
+def test_a_profile_reads_the_first_rows_and_counts_all(tmp_path, name, monkeypatch):
+    WRITERS[name](make_frame(), tmp_path / name)
+    monkeypatch.setattr("sigma_data.profiling.inspectors.MOST", 90)
+    source = open_table(tmp_path / name)
+    head, rows = source.read_first(90)
+    assert (head.num_rows, rows) == (90, N)
+    assert head == source.read().slice(0, 90)
+    assert source.read_first(300)[0] == source.read()
+    profile = Tabular(tmp_path / name, "price").profile()
+    assert profile.document["rows"] == N
+    assert profile.document["columns"][0]["distinct"] == 90

@@ -185,9 +185,9 @@ class Tabular(Divided):
         _, whole = self._read_parts()
         return whole, self._name_classes(whole)
 
-    def _name_classes(self, whole: Arrays) -> tuple[Label, ...]:
+    def _name_classes(self, whole: Dataset) -> tuple[Label, ...]:
         """Return the labels of the first section of classes; empty if there is none."""
-        return next(filter(None, map(whole.class_names, self._targets)), ())
+        return tuple(next(filter(None, map(whole.class_names, self._targets)), ()))
 
     def read_excluded(self) -> Any:
         """Return the columns that are left out, of the rows with a target in their order, as a table of Arrow."""
