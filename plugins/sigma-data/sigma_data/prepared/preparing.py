@@ -180,6 +180,7 @@ class PreparedTable:
         document["complete"] = True
         self.entry.write(document)
         (self.entry.folder / ROWS).unlink(missing_ok=True)
+        pa.default_memory_pool().release_unused()
         return document
 
     def _write(self, document: dict[str, Any], selection: Selection) -> None:
