@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
@@ -322,6 +322,17 @@ class ConfigurationDraft:
     notes: Sequence[str] = field(repr=False)
 
 
+@frozen
+class CachedData:
+    """An entry of a cache: what is prepared of data at a ``source``, its bytes, its last use in seconds since 1970."""
+
+    name: str
+    source: str
+    size: int
+    last_use: float
+    remove: Callable[[], None] = field(repr=False, eq=False)
+
+
 class Inspector(Settled):
     """Inspect data of one form, and draft a configuration for them (component kind ``inspector``).
 
@@ -357,4 +368,8 @@ class Inspector(Settled):
         By default, nothing is. The inspector in the role ``examiner`` examines data of any form. ``quick`` leaves out
         what takes long, and what data sets tell before training.
         """
+        return ()
+
+    def list_cached(self, folder: Path | None = None) -> Sequence[CachedData]:
+        """Return what is prepared of data of this form, in a folder or the default cache, that used last first."""
         return ()

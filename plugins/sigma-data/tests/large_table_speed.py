@@ -26,7 +26,8 @@ from sigma_kernel.contracts import Trainer
 COLUMNS, BATCH, HIDDEN = 96, 256, 320
 ROUND, ROUNDS = 400, 9  # iterations of a round
 GROUP = 1 << 16  # rows
-NETWORK = f"input() + dense({HIDDEN}, activation='relu') + dense({HIDDEN}, activation='relu') + output() + squared_difference()"
+LAYER = f"dense({HIDDEN}, activation='relu')"
+NETWORK = f"input() + {LAYER} + {LAYER} + output() + squared_difference()"
 
 
 def write_table(path: Path, rows: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -119,9 +120,21 @@ class PreparedEntry:
 
     # -- all of it -----------------------------------------------------------------------------------------------------
     @property
+    def source(self) -> str:
+        """Return the name of the table."""
+        return str(self.read().get("source", "?"))
+
+    @property
     def size(self) -> int:
         """Return the bytes of all files."""
-        return sum(path.stat().st_size for path in self.folder.iterdir())
+        return sum(path.stat().st_size for path in self.folder.glob("*"))
+
+    @property
+    def last_use(self) -> float:
+        """Return the time of the last use, in seconds since 1970; 0 if there is no document."""
+        with suppress(OSError):
+            return (self.folder / DOCUMENT).stat().st_mtime
+        return 0.0
 
     def clear(self) -> None:
         """Delete the files of the entry, whose lock is held."""
@@ -140,8 +153,8 @@ def list_entries(cache: Path | None = None) -> list[PreparedEntry]:
     folder = cache or default_folder() / FOLDER
     if not folder.is_dir():
         return []
-    entries = [PreparedEntry(path.parent) for path in folder.glob(f"*/{DOCUMENT}")]
-    return sorted(entries, key=lambda entry: -(entry.folder / DOCUMENT).stat().st_mtime)
+    entries = [PreparedEntry(path) for path in folder.iterdir() if re.fullmatch(r"[0-9a-f]{64}", path.name)]
+    return sorted(entries, key=lambda entry: -entry.last_use)
 
 
 def _lock(path: Path) -> int:

@@ -23,6 +23,7 @@ from sigma_data.prepared.files import describe_files, is_columnar
 from sigma_data.sources.file import File
 from sigma_data.tables.batches import RecordBatches
 from sigma_data.tables.parquet import open_parquet
+from sigma_data.threads import map_in_threads
 from sigma_kernel import Encoder, SigmaDataError
 
 AT_ONCE = 1 << 22  # numbers that are encoded at once
@@ -285,21 +286,21 @@ class EncodedBatch:
 def fit_columns(
     rows: RecordBatches, names: Sequence[str], selection: Selection, choose: Choose
 ) -> dict[str, tuple[EncodedColumn | None, bool]]:
-    """Return the encoder of each column, fitted on the training rows; one column at a time is in memory."""
-    progress, chosen = DecodingProgress(rows.name, len(names), "columns fitted"), {}
-    training = pa.array(selection.training)
-    for name in names:
+    """Return the encoder of each column, fitted on the training rows; two columns at a time are in memory."""
+    progress, training = DecodingProgress(rows.name, len(names), "columns fitted"), pa.array(selection.training)
+    place: Place = lambda row: selection.place(int(selection.training[row]))  # noqa: E731
+
+    def fit(name: str) -> tuple[EncodedColumn | None, bool]:
         column = selection.take(rows.read([name])[name])
         encoder, names_rows = choose(name, column)
         fitted = None
         if encoder is not None:
             table = pa.table({name: join(column).take(training)})
-            fitted = EncodedColumn(name, encoder).fit(
-                table, selection.goals, lambda row: selection.place(int(selection.training[row]))
-            )
-        chosen[name] = (fitted, names_rows)
+            fitted = EncodedColumn(name, encoder).fit(table, selection.goals, place)
         progress.advance()
-    return chosen
+        return fitted, names_rows
+
+    return dict(zip(names, map_in_threads(fit, names, most=2), strict=True))
 
 
 def name_entry(about: Any) -> str:

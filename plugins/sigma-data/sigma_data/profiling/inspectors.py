@@ -14,7 +14,7 @@ from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.pictures import holds_pictures
 from sigma_data.profiling.profile import MOST, Profile, profile_table
 from sigma_data.tables import InMemory, RecordBatches, open_table
-from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError
+from sigma_kernel import CachedData, ConfigurationDraft, Inspection, Inspector, SigmaConfigError
 
 SUFFIXES = {
     ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".feather", ".arrow", ".ipc", ".jsonl", ".ndjson", ".json",
@@ -44,6 +44,14 @@ class TableInspector(Inspector):
     def inspect(self, place: Path | InMemory) -> Inspection:
         """Return the profile of a table."""
         return inspect_table(open_table(place), _name(place))
+
+    def list_cached(self, folder: Path | None = None) -> list[CachedData]:
+        """Return the tables that are prepared in blocks."""
+        entries: Any = import_module("sigma_data.prepared.entries")
+        return [
+            CachedData(entry.folder.name, entry.source, entry.size, entry.last_use, entry.remove)
+            for entry in entries.list_entries(folder)
+        ]
 
     def draft(self, place: Path | InMemory, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration that predicts the ``target`` from the other columns."""
