@@ -21,6 +21,7 @@ from sigma_kernel.contracts import Backend as Backend
 from sigma_kernel.contracts import Batches as Batches
 from sigma_kernel.contracts import Branch as Branch
 from sigma_kernel.contracts import Burst as Burst
+from sigma_kernel.contracts import CachedData as CachedData
 from sigma_kernel.contracts import Chart as Chart
 from sigma_kernel.contracts import Checkpoint as Checkpoint
 from sigma_kernel.contracts import Checkpoints as Checkpoints

@@ -20,6 +20,7 @@ from sigma_kernel.contracts.compute import Records as Records
 from sigma_kernel.contracts.compute import Share as Share
 from sigma_kernel.contracts.compute import Step as Step
 from sigma_kernel.contracts.data import Augmentation as Augmentation
+from sigma_kernel.contracts.data import CachedData as CachedData
 from sigma_kernel.contracts.data import ConfigurationDraft as ConfigurationDraft
 from sigma_kernel.contracts.data import Dataset as Dataset
 from sigma_kernel.contracts.data import Encoder as Encoder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from html import escape
 from pathlib import Path
@@ -198,6 +198,15 @@ class Dataset(Settled):
         """Return whether each block is read again for every epoch, as its rows may be others then."""
         return False
 
+    @property
+    def open_blocks(self) -> int:
+        """Return from how many blocks at once rows are drawn; by default 1.
+
+        With more, blocks are read in an order drawn for each epoch, and minibatches have rows of this many of them.  A
+        dataset that passes on the rows of another one has the other's value.
+        """
+        return 1
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the dataset with the words, or the whole numbers of a table, of a section encoded as class indices.
 
@@ -256,7 +265,11 @@ class Iterator(Settled):
 
     @abstractmethod
     def indices(self, seed: int, epoch: int, block: int, rows: int) -> np.ndarray:
-        """Return a permutation of ``range(rows)`` that depends on the arguments alone."""
+        """Return a permutation of ``range(rows)`` that depends on the arguments alone.
+
+        For a dataset with several open blocks, it is also asked for the order of the blocks, whose number is ``rows``;
+        ``block`` is 2**32 - 3 then.
+        """
 
     def draw(self, seed: int, epoch: int, block: int, values: np.ndarray) -> np.ndarray:
         """Return as many numbers of rows as there are ``values``, some of them repeatedly, by the arguments alone."""
@@ -309,6 +322,17 @@ class ConfigurationDraft:
     notes: Sequence[str] = field(repr=False)
 
 
+@frozen
+class CachedData:
+    """An entry of a cache: what is prepared of data at a ``source``, its bytes, its last use in seconds since 1970."""
+
+    name: str
+    source: str
+    size: int
+    last_use: float
+    remove: Callable[[], None] = field(repr=False, eq=False)
+
+
 class Inspector(Settled):
     """Inspect data of one form, and draft a configuration for them (component kind ``inspector``).
 
@@ -344,4 +368,8 @@ class Inspector(Settled):
         By default, nothing is. The inspector in the role ``examiner`` examines data of any form. ``quick`` leaves out
         what takes long, and what data sets tell before training.
         """
+        return ()
+
+    def list_cached(self, folder: Path | None = None) -> Sequence[CachedData]:
+        """Return what is prepared of data of this form, in a folder or the default cache, that used last first."""
         return ()

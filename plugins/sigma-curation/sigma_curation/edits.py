@@ -83,6 +83,11 @@ class Edited(Dataset):
         """Return the number of blocks in which rows are left."""
         return len(self._homes)
 
+    @property
+    def open_blocks(self) -> int:
+        """Return from how many blocks of the data set rows are drawn at once."""
+        return self.dataset.open_blocks
+
     def rows(self, block: int) -> int:
         """Return the number of rows that are left in a block."""
         return len(self._rows[block])

@@ -52,6 +52,11 @@ class Derived(Dataset):
         """Return whether the rows of the data set are read again for every epoch."""
         return self.dataset.drawn_anew
 
+    @property
+    def open_blocks(self) -> int:
+        """Return from how many blocks of the data set rows are drawn at once."""
+        return self.dataset.open_blocks
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the view of the encoded data set, whose classes are those of all its rows."""
         return self._with_dataset(self.dataset.encode(section, classes, names))

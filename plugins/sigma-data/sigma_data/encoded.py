@@ -46,15 +46,21 @@ class EncodedColumn:
             state = self.encoder.fit([join(table[self.name])], None if targets is None else [targets])
         return evolve(self, state=state)
 
-    def apply(self, table: Any, place: Place, training: np.ndarray | None) -> np.ndarray:
-        """Return the numbers of the column, (rows, width); ``training`` are the rows that it was fitted on."""
+    def apply(
+        self, table: Any, place: Place, training: np.ndarray | None, numbers: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the numbers of the column, (rows, width).
+
+        ``training`` are the rows that it was fitted on, and ``numbers`` their numbers among all these; by default, they
+        are all.
+        """
         column = join(table[self.name])
         with self._locate_errors(place):
             values = self.encoder.apply(column, self.state)
             expect(values.ndim == 2 and len(values) == len(column), "apply() must return a row for each", values)
             if training is not None and type(self.encoder).apply_training is not Encoder.apply_training:
-                kept, numbers = column.take(training), np.arange(len(training))
-                values[training] = self.encoder.apply_training(kept, self.state, numbers)
+                numbers = np.arange(len(training)) if numbers is None else numbers
+                values[training] = self.encoder.apply_training(column.take(training), self.state, numbers)
         return values
 
     @contextmanager
@@ -114,10 +120,15 @@ class EncodedColumns(Extractor):
         table = import_module("sigma_data.tables").open_table(records)  # now, as it imports Arrow
         return {self.section: self.apply(table.read(), table.place)}
 
-    def apply(self, table: Any, place: Place, training: np.ndarray | None = None) -> np.ndarray:
-        """Return the section of a table of Arrow; ``training`` are the rows that encoders were fitted on, in order."""
+    def apply(
+        self, table: Any, place: Place, training: np.ndarray | None = None, numbers: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the section of a table of Arrow; ``training`` are the rows that encoders were fitted on, in order.
+
+        If these are some of the training rows, ``numbers`` are their numbers among all.
+        """
         check_names(dict.fromkeys(table.column_names), self.names, table.column_names, "table")
-        parts = self._map(lambda column: column.apply(table, place, training), table.num_rows)
+        parts = self._map(lambda column: column.apply(table, place, training, numbers), table.num_rows)
         whole = join_columns(parts)
         return whole if self.shape is None else whole.reshape(len(whole), *self.shape)
 

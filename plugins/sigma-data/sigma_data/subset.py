@@ -23,10 +23,13 @@ class Subset(Derived):
     def __init__(self, dataset: Dataset, rows: npt.ArrayLike, groups: Sequence[Hashable] | None = None) -> None:
         super().__init__(dataset)
         self._groups = groups
-        self._chosen, starts = rows, self.starts
-        chosen = _check_rows(np.asarray(rows), starts[-1])
-        homes = np.searchsorted(starts, chosen, side="right") - 1
-        self._parts = [(int(home), chosen[homes == home] - starts[home]) for home in np.flatnonzero(np.bincount(homes))]
+        starts = self.starts
+        self._chosen = chosen = _check_rows(np.asarray(rows), starts[-1])
+        self._parts = [(0, chosen)]
+        if dataset.blocks > 1:
+            homes = np.searchsorted(starts, chosen, side="right") - 1
+            each = np.flatnonzero(np.bincount(homes)).tolist()
+            self._parts = [(home, chosen[homes == home] - starts[home]) for home in each]
 
     def __repr__(self) -> str:
         return f"Subset({self.dataset!r}, {len(self)} rows)"
@@ -58,6 +61,8 @@ class Subset(Derived):
     @property
     def rows_of_dataset(self) -> np.ndarray:
         """Return the numbers of the rows in the data set, in the order of the blocks."""
+        if self.dataset.blocks == 1:
+            return self._chosen
         return np.concatenate([rows + self.starts[home] for home, rows in self._parts])
 
     @property
@@ -99,4 +104,4 @@ def _check_rows(rows: np.ndarray, count: int) -> np.ndarray:
     wrong = rows[(rows < 0) | (rows >= count)]
     if len(wrong):
         raise SigmaDataError(f"subset: there is no row {wrong[0]}, only 0 to {count - 1}.")
-    return rows.astype(np.int64)
+    return rows.astype(np.int64, copy=False)

@@ -12,6 +12,7 @@ from sigma_kernel import Batches as Batches
 from sigma_kernel import Branch as Branch
 from sigma_kernel import Burst as Burst
 from sigma_kernel import COUNTED as COUNTED
+from sigma_kernel import CachedData as CachedData
 from sigma_kernel import Chart as Chart
 from sigma_kernel import Checkpoint as Checkpoint
 from sigma_kernel import Checkpoints as Checkpoints

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sigma_data
 from sigma_run.launcher.group import main
 
 
@@ -115,3 +116,54 @@ def test_an_existing_configuration_is_not_replaced(capsys: pytest.CaptureFixture
     assert main(["init", "houses.csv", "--target", "price"]) == 2
     assert "already exists" in capsys.readouterr().err
     assert (place / "houses.toml").read_text() == "mine"
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def prepared(place: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return the entries of a cache with two tables in blocks."""
+    monkeypatch.setenv("SIGMA_CACHE", str(place / "cache"))
+    for target in ("price", "size"):
+        sigma_data.Tabular(Path("houses.csv"), target, block_rows=50, missing_targets="drop")["training"]
+    return [*(place / "cache" / "tables").iterdir()]
+
+
+def test_the_cache_is_listed(prepared: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "cache"]) == 0
+    out, err = capsys.readouterr()
+    heading, *rows = out.splitlines()
+    assert heading.split() == ["ENTRY", "SIZE", "LAST", "USE", "SOURCE"]
+    assert sorted(row.split()[0] for row in rows) == sorted({path.name[:12] for path in prepared})
+    assert all(row.endswith("houses.csv") for row in rows)
+    assert "2 entries, 0.0 MB" in err
+    assert main(["data", "cache", "--json"]) == 0
+    entries = json.loads(capsys.readouterr().out)["entries"]
+    sizes = {path.name: sum(file.stat().st_size for file in path.iterdir()) for path in prepared if path.is_dir()}
+    assert {entry["entry"]: entry["bytes"] for entry in entries} == sizes
+    assert entries[0]["last_use"] > entries[1]["last_use"] > "2020"
+
+
+def test_entries_of_the_cache_are_deleted(
+    prepared: list[Path], place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = sorted({path.name[:64] for path in prepared})
+    assert main(["data", "cache", first[:9], "--clear"]) == 0
+    assert "deleted: 1 entry, " in capsys.readouterr().err
+    assert {path.name[:64] for path in (place / "cache" / "tables").iterdir()} == {second}
+    assert main(["data", "cache", "--clear", "--json"]) == 0
+    assert [entry["entry"] for entry in json.loads(capsys.readouterr().out)["cleared"]] == [second]
+    assert [*(place / "cache" / "tables").iterdir()] == []
+    assert main(["data", "cache"]) == 0
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "0 entries, 0.0 MB\n")
+    sigma_data.Tabular(Path("houses.csv"), "price", block_rows=50, cache=place / "own")["training"]
+    assert main(["data", "cache", "--folder", "own", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["entries"]) == 1
+
+
+def test_an_entry_that_is_not_in_the_cache_is_a_mistake(
+    prepared: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["data", "cache", "nothing", "--clear"]) == 2
+    assert "'nothing': no entry of the cache has this name" in capsys.readouterr().err
+    assert all(path.exists() for path in prepared)

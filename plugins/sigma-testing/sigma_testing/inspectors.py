@@ -103,3 +103,9 @@ class InspectorSuite(Suite):
         """A wish that does not fit raises SigmaConfigError, which names it."""
         with self._open_place() as place, pytest.raises(SigmaConfigError, match=UNKNOWN):
             self.make().draft(place, "here", {**self.wishes, UNKNOWN: "x"})
+
+    def test_a_cache_that_is_not_there_has_no_entries(self) -> None:
+        """Entries are listed without a folder of the cache, and in an empty one."""
+        with TemporaryDirectory() as folder:
+            assert [*self.make().list_cached(Path(folder) / "cache")] == []
+            assert [*self.make().list_cached(Path(folder))] == []

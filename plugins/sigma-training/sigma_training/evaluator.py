@@ -154,7 +154,7 @@ class Evaluator:
             at = feed.start()
             while at.epoch == 0:
                 batches = feed.next_batches(at, max(1, TOGETHER // feed.batch_size))
-                parts.append(self._row_losses(steps, batches, feed.dataset.numbers(at.block)))
+                parts.append(self._row_losses(steps, batches, feed.numbers(at)))
                 at = feed.advance(at, batches, len(batches.rows))
         return join_losses(parts) if most is None else join_losses(parts).worst(most)
 

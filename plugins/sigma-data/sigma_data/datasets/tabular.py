@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import define, evolve, field, frozen
+from attrs import converters, define, evolve, field, frozen
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.datasets.splits import Divided, Loaded
@@ -16,14 +16,18 @@ from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, make_
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
+from sigma_data.pictures.sizes import free_memory, parse_size
+from sigma_data.prepared.blocks import BlockLayout
+from sigma_data.prepared.opening import find_block_files, open_prepared
 from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.inspectors import inspect_table
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.readers.csv import place as find_column
 from sigma_data.splitting import split
+from sigma_data.subset import Subset
 from sigma_data.tables import InMemory, as_place, name_place, open_alike, open_table
 from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, SigmaDataError, Source
-from sigma_kernel.settings import in_
+from sigma_kernel.settings import ge, in_, optional
 
 WORDS = np.dtypes.StringDType()
 OTHERS = ("inputs", "weights")  # sections that hold no targets
@@ -48,10 +52,14 @@ class Roles:
         return tuple(dict.fromkeys(name for names in self.by_section.values() for name in names))
 
     @property
+    def aside(self) -> tuple[str, ...]:
+        """Return the columns that are targets, or weights, group and time of the rows, each once."""
+        return tuple(dict.fromkeys((*self.targets, *filter(None, (self.weights, self.group, self.time)))))
+
+    @property
     def read(self) -> tuple[str, ...]:
         """Return the columns to read, each once."""
-        aside = (name for name in (self.weights, self.group, self.time) if name)
-        return tuple(dict.fromkeys((*self.inputs, *self.targets, *aside)))
+        return tuple(dict.fromkeys((*self.inputs, *self.aside)))
 
 
 @frozen(eq=False)
@@ -83,6 +91,10 @@ class Tabular(Divided):
     encoder that is fitted on the training rows; sentences, identifiers and constants are left out. ``columns`` gives a
     column another encoder, or excludes it. ``sigma data show`` prints the kinds, with their reasons.
 
+    A table in local files of more than 1 GiB of numbers is encoded once, into a cache of files that are mapped to
+    memory, and read in blocks. Minibatches have rows of several blocks, in an order of each epoch. What a run computes
+    depends on the blocks, and not on how much memory there is.
+
     Args:
         path: Path of the file or the folder; in a configuration, a relative one starts in its directory. Or a source,
             such as ``{ type = "fsspec", address = "s3://bucket/houses.parquet" }``; from Python, also a frame, or
@@ -97,6 +109,11 @@ class Tabular(Divided):
         targets: What the target holds: classes, numbers, or what the cost takes.
         missing_targets: What rows without a target do: raise an error, or are dropped.
         format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
+        block_rows: Rows of a block; the table is then read in blocks, however large it is. By default, those of 4 MiB
+            for a table of more than 1 GiB of numbers; others are one block.
+        block_dtype: Type of the numbers in blocks, ``float32`` or ``float64``.
+        memory: Most bytes of blocks that stay in memory, such as "2 GB"; by default half of what is free.
+        cache: Folder for prepared blocks; by default one in the user's cache directory, or in ``$SIGMA_CACHE``.
     """
 
     path: Path | Source | InMemory = field(converter=as_place, repr=lambda place: repr(name_place(place)))
@@ -113,6 +130,15 @@ class Tabular(Divided):
         default="refuse", validator=in_(("refuse", "drop")), kw_only=True
     )
     format: Mapping[str, Any] = field(factory=dict, kw_only=True)
+    block_rows: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
+    block_dtype: Literal["float32", "float64"] = field(
+        default="float32", validator=in_(("float32", "float64")), kw_only=True
+    )
+    memory: int | None = field(
+        default=None, converter=parse_size, validator=optional(ge(0)), kw_only=True,
+        metadata={"accepts": int | str | None},
+    )  # fmt: skip
+    cache: Path | None = field(default=None, converter=converters.optional(Path), kw_only=True)
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError without a target, and for a section of targets that holds something else."""
@@ -159,9 +185,9 @@ class Tabular(Divided):
         _, whole = self._read_parts()
         return whole, self._name_classes(whole)
 
-    def _name_classes(self, whole: Arrays) -> tuple[Label, ...]:
+    def _name_classes(self, whole: Dataset) -> tuple[Label, ...]:
         """Return the labels of the first section of classes; empty if there is none."""
-        return next(filter(None, map(whole.class_names, self._targets)), ())
+        return tuple(next(filter(None, map(whole.class_names, self._targets)), ()))
 
     def read_excluded(self) -> Any:
         """Return the columns that are left out, of the rows with a target in their order, as a table of Arrow."""
@@ -171,30 +197,68 @@ class Tabular(Divided):
         names = dict.fromkeys((*roles.excluded, *roles.targets, *aside))
         return self._select_rows(source.read([*names]), roles, source)[0].select([*roles.excluded])
 
-    def _read_parts(self) -> tuple[dict[str, Dataset], Arrays]:
+    def _read_parts(self) -> tuple[Mapping[str, Dataset], Dataset]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
+        if files := find_block_files(self.path, self.format, self.block_rows):
+            return self._read_blocks(open_prepared(self, files))
         source = open_table(self.path, **self.format)
         roles = self._roles(source.schema.names, source.name)
         table, numbers = self._select_rows(source.read(roles.read), roles, source)
         place: Place = lambda row: source.place(int(numbers[row]))  # noqa: E731
+        targets, parts, goals = self._divide(table, roles, place, source.name)
+        training = parts["training"].rows_of_dataset
+        sections: dict[str, Any] = {
+            section: self._read(columns, table, place, training, roles)
+            for section, columns in self._fit(table, roles, training, goals, place).items()
+        }
+        whole = self._join(sections, table, roles, place, targets)
+        return {name: part.with_dataset(whole) for name, part in parts.items()}, whole
+
+    def _read_blocks(self, prepared: Any) -> tuple[Mapping[str, Dataset], Dataset]:
+        """Return the splits, and all rows, of a table that is not in memory."""
+        preparing: Any = import_module("sigma_data.prepared.preparing")  # now, as it imports Arrow
+        roles = self._roles(prepared.names, prepared.name)
+        aside = prepared.read_aside(roles.aside)
+        table, numbers = self._select_rows(aside, roles, prepared)
+        complete = len(numbers) == aside.num_rows and not roles.time
+        place: Place = prepared.place if complete else lambda row: prepared.place(int(numbers[row]))
+        targets, parts, goals = self._divide(table, roles, place, prepared.name)
+        training = parts["training"].rows_of_dataset
+        selection = preparing.Selection(aside.num_rows, numbers, training, as_single(goals, training), place)
+        whole = self._join(
+            prepared.encode(
+                selection,
+                lambda rows: self._arrange(
+                    roles, preparing.fit_columns(rows, roles.inputs, selection, self._choose_encoder)
+                ),
+            ),
+            table, roles, place, targets,
+        )  # fmt: skip
+        layout = BlockLayout(self.block_rows, free_memory() // 2 if self.memory is None else self.memory)
+        cut = {name: layout.cut(part.with_dataset(whole)) for name, part in parts.items()}
+        return cut, layout.cut(Subset(whole, np.arange(len(whole))))
+
+    def _divide(
+        self, table: Any, roles: Roles, place: Place, where: str
+    ) -> tuple[dict[str, NamedTargets], dict[str, Subset], np.ndarray]:
+        """Return the sections of targets, the rows of each split, and what encoders learn from."""
         targets = {
-            section: NamedTargets(read_targets(table, names, self.targets, place, source.name), names)
+            section: NamedTargets(read_targets(table, names, self.targets, place, where), names)
             for section, names in roles.by_section.items()
         }
         goals = Arrays(targets=next(iter(targets.values())))
         groups = tuple(table[roles.group].to_pylist()) if roles.group else None
         parts = split(goals, self.split, self.split_by, self.seed, groups=groups, fold=self.fold)
-        training = parts["training"].rows_of_dataset
-        encoded = self._fit(table, roles, training, goals.block(0)["targets"], place)
-        sections: dict[str, Any] = {
-            section: self._read(columns, table, place, training, roles) for section, columns in encoded.items()
-        }
-        if roles.weights:
-            sections["weights"] = read_numbers(table, roles.weights, place)
-        if twice := next((section for section in targets if section in sections), None):
+        return targets, parts, goals.block(0)["targets"]
+
+    def _join(
+        self, sections: Mapping[str, Titled], table: Any, roles: Roles, place: Place, targets: Mapping[str, Any]
+    ) -> Arrays:
+        """Return all sections; raise SigmaConfigError for one that is both of inputs and of targets."""
+        weights = {"weights": read_numbers(table, roles.weights, place)} if roles.weights else {}
+        if twice := next((section for section in targets if section in {**sections, **weights}), None):
             raise SigmaConfigError(f"Tabular.target: section {twice!r} is one of inputs, too. Choose another name.")
-        whole = Arrays(**sections, **targets)
-        return {name: part.with_dataset(whole) for name, part in parts.items()}, whole
+        return Arrays(**sections, **weights, **targets)
 
     def _roles(self, names: Sequence[str], where: str) -> Roles:
         """Return the names of the columns by what they are for; raise SigmaDataError for those that are not there."""
@@ -238,33 +302,49 @@ class Tabular(Divided):
         numbers = np.flatnonzero(there)[order]
         return table.take(numbers), numbers
 
-    def _fit(
-        self, table: Any, roles: Roles, training: np.ndarray, goals: np.ndarray, place: Place
-    ) -> dict[str, EncodedColumns]:
-        """Return the columns of each section, their encoders fitted on the training rows."""
+    def _choose_encoder(self, name: str, column: Any) -> tuple[Encoder | None, bool]:
+        """Return the encoder of a column, None if it is left out, and whether the column names the rows."""
+        encoder: Any = self.columns.get(name)
+        names_rows = False
+        if encoder is None:
+            inferred = infer_kind(name, column)
+            encoder, names_rows = choose_for(inferred, column), inferred.kind == "identifier"
+        return make_encoder(encoder) if isinstance(encoder, str | Mapping) else encoder, names_rows
+
+    def _arrange(self, roles: Roles, chosen: Mapping[str, tuple[EncodedColumn | None, bool]]) -> dict[str, Any]:
+        """Return the columns of each section, those of inputs with the names of columns that name the rows."""
         by_section: dict[str, list[EncodedColumn]] = {}
-        kept = dict.fromkeys((*roles.excluded, *filter(None, (roles.group, roles.time))))
-        for name in roles.inputs:
-            encoder: Any = self.columns.get(name)
-            if encoder is None:
-                inferred = infer_kind(name, table[name])
-                encoder = choose_for(inferred, table[name])
-                kept |= {name: None} if inferred.kind == "identifier" else {}
-            if encoder is not None:
-                encoder = encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
-                by_section.setdefault(encoder.section, []).append(EncodedColumn(name, encoder))
+        for column, _ in chosen.values():
+            if column is not None:
+                by_section.setdefault(column.encoder.section, []).append(column)
         if "inputs" not in by_section:
             raise SigmaDataError(
                 f"{name_place(self.path)}: no column can be an input. Name an encoder for one in `columns`."
             )
-        rows = table.select([column.name for columns in by_section.values() for column in columns]).take(training)
-        held = goals[training].reshape(len(training), -1)
-        single = held[:, 0] if held.shape[1] == 1 else None  # what encoders learn from: one number or class a row
+        named = [name for name, (_, names_rows) in chosen.items() if names_rows]
+        kept = dict.fromkeys((*roles.excluded, *filter(None, (roles.group, roles.time)), *named))
         return {
-            section: EncodedColumns(tuple(columns), section=section, kept=(*kept,) if section == "inputs" else ()).fit(
-                rows, single, lambda row: place(int(training[row]))
-            )
+            section: EncodedColumns(tuple(columns), section=section, kept=(*kept,) if section == "inputs" else ())
             for section, columns in by_section.items()
+        }
+
+    def _fit(
+        self, table: Any, roles: Roles, training: np.ndarray, goals: np.ndarray, place: Place
+    ) -> dict[str, EncodedColumns]:
+        """Return the columns of each section, their encoders fitted on the training rows."""
+        encoders = {name: self._choose_encoder(name, table[name]) for name in roles.inputs}
+        arranged = self._arrange(
+            roles,
+            {
+                name: (None if encoder is None else EncodedColumn(name, encoder), names_rows)
+                for name, (encoder, names_rows) in encoders.items()
+            },
+        )
+        rows = table.select([name for columns in arranged.values() for name in columns.names]).take(training)
+        single = as_single(goals, training)
+        return {
+            section: columns.fit(rows, single, lambda row: place(int(training[row])))
+            for section, columns in arranged.items()
         }
 
     def _read(
@@ -272,6 +352,12 @@ class Tabular(Divided):
     ) -> EncodedRows:
         values, where = columns.apply(table, place, training), name_place(self.path)
         return EncodedRows(values, columns.titles, columns, where, rows=table, place=place, roles=roles)
+
+
+def as_single(goals: np.ndarray, training: np.ndarray) -> np.ndarray | None:
+    """Return what encoders learn from: one number or class for each training row; None if there are several."""
+    held = goals[training].reshape(len(training), -1)
+    return held[:, 0] if held.shape[1] == 1 else None
 
 
 def read_targets(table: Any, names: Sequence[str], targets: str, place: Place, where: str) -> np.ndarray | Labels:

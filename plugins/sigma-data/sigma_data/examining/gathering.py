@@ -15,11 +15,12 @@ from sigma_data.derived import strip_views
 from sigma_data.examining.alike import LEAST, shrink
 from sigma_data.examining.goals import describe_targets
 from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_matrix
-from sigma_data.examining.tables import QUICK, find_table, gather_file, gather_table
+from sigma_data.examining.tables import CELLS, QUICK, find_table, gather_file, gather_table
 from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.labelled import split_folders
 from sigma_data.pictures.rows import Pictures
+from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.sampling import mix
 from sigma_data.tables import open_table
 from sigma_kernel import Dataset
@@ -59,7 +60,11 @@ def gather(data: Any, splits: Mapping[str, Dataset], quick: bool = False) -> Exa
     if isinstance(data, Tabular) and (table := find_table(ordered)) is not None:
         rows = gather_table(data, table, ordered, quick)
         return evolve(rows, sentences=(*sentences, *rows.sentences))
-    rows = _gather_sections(ordered, most=QUICK if quick else None)
+    blocks = any(isinstance(strip_views(split), RowBlocks) for split in ordered.values())
+    rows = _gather_sections(ordered, most=QUICK if quick else CELLS if blocks else None)
+    total, examined = sum(map(len, ordered.values())), len(rows.keys)
+    if examined < total and not quick:
+        sentences = (*sentences, f"there are {total:,} rows, of which {examined:,} are examined.")
     grouped = getattr(data, "group", None) not in (None, "")
     return evolve(rows, place=_find_places(data, ordered, rows.splits), sentences=sentences, grouped=grouped)
 

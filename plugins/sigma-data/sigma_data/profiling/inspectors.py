@@ -12,9 +12,9 @@ from attrs import frozen
 from sigma_data.profiling.drafting import TableDraft, choose_task, count_rows
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.pictures import holds_pictures
-from sigma_data.profiling.profile import Profile, profile_table
+from sigma_data.profiling.profile import MOST, Profile, profile_table
 from sigma_data.tables import InMemory, RecordBatches, open_table
-from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError
+from sigma_kernel import CachedData, ConfigurationDraft, Inspection, Inspector, SigmaConfigError
 
 SUFFIXES = {
     ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".feather", ".arrow", ".ipc", ".jsonl", ".ndjson", ".json",
@@ -45,6 +45,14 @@ class TableInspector(Inspector):
         """Return the profile of a table."""
         return inspect_table(open_table(place), _name(place))
 
+    def list_cached(self, folder: Path | None = None) -> list[CachedData]:
+        """Return the tables that are prepared in blocks."""
+        entries: Any = import_module("sigma_data.prepared.entries")
+        return [
+            CachedData(entry.folder.name, entry.source, entry.size, entry.last_use, entry.remove)
+            for entry in entries.list_entries(folder)
+        ]
+
     def draft(self, place: Path | InMemory, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration that predicts the ``target`` from the other columns."""
         if unknown := {*wishes} - {*self.wishes}:
@@ -59,8 +67,8 @@ class TableInspector(Inspector):
                 f"{source.name}: which column is to be predicted? Name it: {shell}trainer.target = {names[-1]!r}. "
                 f"There are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
             )
-        table = source.read()
-        profile = profile_table(table, _name(place))
+        table, rows = source.read_first(MOST)
+        profile = profile_table(table, _name(place), rows)
         task = choose_task(profile, wishes["target"])
         inputs = tuple(c.name for c in profile.columns if c.name != task.target and c.encoder is not None)
         leaks = find_leaks(table, task.target, bool(task.classes), inputs)
@@ -71,7 +79,8 @@ class TableInspector(Inspector):
 
 def inspect_table(source: RecordBatches, name: str) -> Inspection:
     """Return the profile of a table that is open."""
-    profile = profile_table(source.read(), name)
+    table, rows = source.read_first(MOST)
+    profile = profile_table(table, name, rows)
     head = f"{source.name}: {profile.rows:,} rows, {len(profile.columns):,} columns"
     return Inspection(head, [*profile.table()], describe_oddities(profile), profile.to_json())
 

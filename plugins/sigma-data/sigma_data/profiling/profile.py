@@ -93,11 +93,11 @@ class Profile:
         return {"name": self.name, "rows": self.rows, "duplicates": self.duplicates, "columns": columns}
 
 
-def profile_table(table: Any, name: str) -> Profile:
-    """Return the profile of a table of Arrow; of a long one, of its first MOST rows."""
+def profile_table(table: Any, name: str, rows: int | None = None) -> Profile:
+    """Return the profile of a table of Arrow, or of the first of so many ``rows``; at most MOST are looked at."""
     looked_at = table.slice(0, MOST)
     columns = tuple(profile_column(column, looked_at[column]) for column in looked_at.column_names)
-    return Profile(name, table.num_rows, columns, count_duplicates(looked_at))
+    return Profile(name, rows or table.num_rows, columns, count_duplicates(looked_at))
 
 
 def profile_column(name: str, column: Any) -> ColumnProfile:

@@ -73,6 +73,17 @@ class RecordBatches:
         schema = self.schema if columns is None else pa.schema([self._field(name) for name in columns])
         return pa.Table.from_batches(self._iterate(columns), schema)
 
+    def read_first(self, most: int) -> tuple[Any, int]:
+        """Return at most this many rows as an Arrow table, and how many there are in all."""
+        parts, total = list[Any](), 0
+        for batch in self:
+            if total < most:
+                parts.append(batch.slice(0, most - total))
+            elif self.rows is not None:
+                break
+            total += batch.num_rows
+        return pa.Table.from_batches(parts, self.schema), total if self.rows is None else self.rows
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the rows as a stream of Arrow, which frames of any library take."""
         return pa.RecordBatchReader.from_batches(self.schema, iter(self)).__arrow_c_stream__(requested_schema)

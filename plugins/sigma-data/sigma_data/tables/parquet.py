@@ -31,7 +31,8 @@ def open_parquet(source: Source) -> RecordBatches:
 
 
 def _open(file: Any) -> Any:
-    return pq.ParquetFile(file, thrift_string_size_limit=METADATA, thrift_container_size_limit=METADATA)
+    limits = {"thrift_string_size_limit": METADATA, "thrift_container_size_limit": METADATA}
+    return pq.ParquetFile(file, pre_buffer=False, **limits)  # else all row groups stay in memory
 
 
 def _check_sizes(metadata: Any, name: str) -> None:

@@ -10,6 +10,7 @@ import click
 
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, printable
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run.launcher.caching import cache
 from sigma_run.launcher.checking import check
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table, width
@@ -46,6 +47,7 @@ def show(place: Path, as_json: bool) -> None:
 
 
 data.add_command(check)
+data.add_command(cache)
 
 
 @contextmanager

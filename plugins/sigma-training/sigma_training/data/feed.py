@@ -2,13 +2,15 @@
 
 A burst runs on one block, resident on the device.  Minibatches are cut from the block's rows in an order that depends
 on the seed, the epoch and the block alone; the rows left at the end of a block are a smaller batch, or are dropped.
-The next block is read while a burst runs, and varied by augmentations, if there are any.
+The next block is read while a burst runs, and varied by augmentations, if there are any.  Of a data set with several
+open blocks, a block here is a lot of rows drawn from them: see :mod:`sigma_training.data.lots`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from functools import partial
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
@@ -21,8 +23,9 @@ from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, introd
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.network.tracing import Shapes
 from sigma_training.data.augmenting import Augmenter
-from sigma_training.data.dataset import Host, number_errors, read
+from sigma_training.data.dataset import Host, read
 from sigma_training.data.iterators import Shuffled
+from sigma_training.data.lots import ORDER_OF_BLOCKS, Lots
 
 MANY = 2048  # rows from which on the next order is prefetched
 
@@ -95,7 +98,9 @@ class Feed:
     keep_last: bool = True
     draw: Callable[[int, int, int, int], np.ndarray] = permutation
     augmenter: Augmenter | None = None
-    _before: list[int] = field(init=False)  # iterations of an epoch before each block; last, all of them
+    _lots: Lots = field(init=False)
+    _counts: list[int] = field(init=False)  # rows of each lot
+    _before: list[int] = field(init=False)  # iterations of an epoch before each lot; last, all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
     _blocks: Prefetch[tuple[int, int], Mapping[str, Any]] = field(init=False)  # likewise; epoch 0 if they stay
     _reader: ThreadPoolExecutor = field(init=False)
@@ -110,8 +115,9 @@ class Feed:
                 f"data: a batch of {self.batch_size} is larger than the data, {len(self.dataset)} rows. "
                 "Choose a smaller batch_size."
             )
-        rows, size = map(self.dataset.rows, range(self.dataset.blocks)), self.batch_size
-        self._before = [0, *accumulate(-(-n // size) if self.keep_last else n // size for n in rows)]
+        size, self._lots = self.batch_size, Lots(self.dataset, self.batch_size)
+        self._counts = self._lots.sizes
+        self._before = [0, *accumulate(-(-n // size) if self.keep_last else n // size for n in self._counts)]
         if not self.iterations_per_epoch:
             raise SigmaDataError(
                 f"data: no block holds a whole batch of {self.batch_size}, and smaller ones are dropped. "
@@ -126,7 +132,7 @@ class Feed:
 
     def clamp(self, at: Cursor) -> Cursor:
         """Return a cursor; if it is not in these data, as it was for others, the start of its epoch."""
-        there = at.block < self.dataset.blocks and at.row < self.dataset.rows(at.block)
+        there = at.block < len(self._counts) and at.row < self._counts[at.block]
         return at if there else self.start(at.epoch)
 
     # -- counting ------------------------------------------------------------------------------------------------------
@@ -146,7 +152,7 @@ class Feed:
     @property
     def sizes(self) -> list[int]:
         """Return the sizes of minibatches, the greatest first."""
-        counts, size = set(map(self.dataset.rows, range(self.dataset.blocks))), self.batch_size
+        counts, size = {*self._counts}, self.batch_size
         left = {n % size for n in counts if n % size} if self.keep_last else set()
         return sorted({size for n in counts if n >= size} | left, reverse=True)
 
@@ -158,11 +164,11 @@ class Feed:
     def next_batches(self, at: Cursor, most: int) -> Batches:
         """Return up to ``most`` minibatches of equal size from one block, starting at a cursor."""
         after = self._next_block(at)
-        left = self.dataset.rows(at.block) - at.row
+        left = self._counts[at.block] - at.row
         size = min(self.batch_size, left)
         n = max(1, min(most, left // size))
         # For fewer rows, a thread is not worth it.  Two orders: nobody waits if a short burst ends first.
-        worth = self.augmenter or self.dataset.rows(after.block) >= MANY
+        worth = self.augmenter or self._counts[after.block] >= MANY
         coming = (after, self._next_block(after)) if worth else ()
         order = self._orders.get((at.epoch, at.block), *((cursor.epoch, cursor.block) for cursor in coming))
         ahead = dict.fromkeys(map(self._place, coming if self.augmenter else (after,)))
@@ -172,23 +178,28 @@ class Feed:
     def advance(self, at: Cursor, batches: Batches, done: int) -> Cursor:
         """Return the cursor after the first ``done`` of the minibatches that begin at a cursor."""
         row = at.row + done * batches.rows.shape[1]
-        left = self.dataset.rows(at.block) - row
+        left = self._counts[at.block] - row
         more = left >= self.batch_size or (left and self.keep_last)
         return Cursor(at.epoch, at.block, row) if more else self._next_block(at)
 
     def _next_block(self, at: Cursor) -> Cursor:
         """Return the cursor of the next block that has a minibatch."""
-        last = at.block + 1 == self.dataset.blocks
+        last = at.block + 1 == len(self._counts)
         after = Cursor(at.epoch + 1, 0) if last else Cursor(at.epoch, at.block + 1)
         return after if self.batches(after.block) else self._next_block(after)
 
     def _draw_order(self, at: tuple[int, int]) -> np.ndarray:
-        rows = self.dataset.rows(at[1])
+        return self._order(*at, self._counts[at[1]])
+
+    def _order(self, epoch: int, block: int, rows: int) -> np.ndarray:
         if type(self.iterator) is Shuffled:  # a subclass may have another order
-            return read_only(np.ascontiguousarray(self.draw(self.seed, at[1], at[0], rows), np.int32))
+            draw = permutation if block == ORDER_OF_BLOCKS else self.draw  # a device need not be asked for a few
+            return read_only(np.ascontiguousarray(draw(self.seed, block, epoch, rows), np.int32))
         with introduce_errors("iterator", self.iterator):
-            drawn, what = bool(self.iterator.section), "indices() must return a permutation of range({}), each row once"
-            order = np.asarray(self._draw_rows(at) if drawn else self.iterator.indices(self.seed, *at, rows))
+            drawn = bool(self.iterator.section) and block != ORDER_OF_BLOCKS
+            what = "indices() must return a permutation of range({}), each row once"
+            picked = self._draw_rows(epoch, block) if drawn else self.iterator.indices(self.seed, epoch, block, rows)
+            order = np.asarray(picked)
             right = order.dtype.kind in "iu" and order.shape == (rows,) and order.min() >= 0 and order.max() < rows
             right = right and (drawn or np.bincount(order.astype(np.int64), minlength=rows).all())
             expect(bool(right), ("draw() must return {} numbers of rows" if drawn else what).format(rows), order)
@@ -196,26 +207,41 @@ class Feed:
             expect(bool(kept), f"indices() must return range({rows}), as keeps_order declares", order)
         return read_only(np.ascontiguousarray(order, np.int32))
 
-    def _draw_rows(self, at: tuple[int, int]) -> np.ndarray:
+    def _draw_rows(self, epoch: int, lot: int) -> np.ndarray:
         """Return the rows that the iterator draws by a section."""
-        (epoch, block), name = at, self.iterator.section
+        name = self.iterator.section
         if name not in self.dataset.sections or self.dataset.drawn_anew:
             why = "rows are read anew for every epoch" if name in self.dataset.sections else "there is none"
             raise SigmaDataError(f"iterator: rows are drawn by section {name!r}, and {why}. Choose 'minibatch'.")
-        if block not in self._drawn_by:
-            self._drawn_by[block] = np.array(read(self.dataset, block)[name])
-        return self.iterator.draw(self.seed, epoch, block, self._drawn_by[block])
+        if self._lots.differ:
+            return self.iterator.draw(self.seed, epoch, lot, self._read_section(name, epoch, lot))
+        if lot not in self._drawn_by:
+            self._drawn_by[lot] = np.array(self._read_section(name, epoch, lot))
+        return self.iterator.draw(self.seed, epoch, lot, self._drawn_by[lot])
+
+    def _read_section(self, name: str, epoch: int, lot: int) -> np.ndarray:
+        """Return the values of a section of a lot, before preprocessing."""
+        parts = self._lots.parts(lot, epoch, self._order)
+        return self._lots.read(parts, lambda block: {name: read(self.dataset, block)[name]})[name]
+
+    def numbers(self, at: Cursor) -> np.ndarray:
+        """Return the numbers of the rows of the block at a cursor in their split."""
+        return self._lots.numbers(self._lots.parts(at.block, at.epoch, self._order))
 
     def _place(self, at: Cursor) -> tuple[int, int]:
-        return at.epoch if self.dataset.drawn_anew or self.augmenter else 0, at.block
+        anew = self.dataset.drawn_anew or self.augmenter or self._lots.differ
+        return at.epoch if anew else 0, at.block
 
     def _load(self, at: tuple[int, int]) -> Mapping[str, Any]:
-        epoch, block = at
-        with number_errors(self.dataset, block):
-            rows = read(self.dataset, block)
+        epoch, lot = at
+        parts = self._lots.parts(lot, epoch, self._order)
+        try:
+            rows = self._lots.read(parts, partial(read, self.dataset))
             if self.augmenter:
-                rows = self.augmenter.apply(rows, epoch, self.dataset.numbers(block))
+                rows = self.augmenter.apply(rows, epoch, self._lots.numbers(parts))
             prepared = self.prepare(rows)
+        except SigmaDataError as error:
+            raise self._lots.locate(error, lot, epoch) from error
         return {name: self.place(values) for name, values in prepared.items()}
 
     def close(self) -> None:

@@ -1,0 +1,1 @@
+"""Tables that are larger than memory: prepared once into memory-mapped arrays, and read in blocks."""

@@ -1,0 +1,92 @@
+"""Decide whether a table is read in blocks, and name its entry in the cache by its files and all settings."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
+from importlib.resources import files as package_files
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sigma_data.encoded import describe_encoder
+from sigma_data.prepared.files import LARGE, count_bytes, describe_files, is_columnar, list_table_files
+from sigma_data.tables import name_place, open_table
+from sigma_kernel import Encoder, SigmaConfigError
+
+VERSION = 1  # of what is in an entry
+UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights"}  # settings on which arrays do not depend
+
+
+def find_block_files(place: Any, form: Mapping[str, Any], block_rows: int | None) -> tuple[Path, ...]:
+    """Return the files of a table that is read in blocks; none for one that is in memory.
+
+    Raises SigmaConfigError if blocks are asked for of anything else than local files.
+    """
+    files = () if "database" in form else list_table_files(place)
+    if block_rows is None:
+        return files if files and _is_large(place, form, files) else ()
+    if not files:
+        raise SigmaConfigError(
+            "Tabular.block_rows: only tables in local files are read in blocks. Leave it out, or save the table as "
+            "Parquet."
+        )
+    return files
+
+
+def _is_large(place: Any, form: Mapping[str, Any], files: Sequence[Path]) -> bool:
+    """Return whether the numbers of Parquet files, or the characters of others, are many."""
+    if not is_columnar(files):
+        return count_bytes(files) > LARGE
+    table = open_table(place, **form)
+    return (table.rows or 0) * len(table.schema) * 8 > LARGE
+
+
+def open_prepared(data: Any, files: tuple[Path, ...]) -> Any:
+    """Return the PreparedTable of a data set ``table`` in these files."""
+    preparing, entries = import_module("sigma_data.prepared.preparing"), import_module("sigma_data.prepared.entries")
+    stamps = describe_files(files)
+    key = preparing.name_entry([VERSION, _describe_versions(), stamps, describe_settings(data)])
+    return preparing.PreparedTable(
+        name_place(data.path), files, stamps, entries.PreparedEntry.in_folder(data.cache, key),
+        lambda: open_table(data.path, **data.format), data.block_dtype,
+    )  # fmt: skip
+
+
+def describe_settings(data: Any) -> dict[str, Any]:
+    """Return the settings of a data set that what is prepared depends on, as plain values."""
+    return {
+        own.alias: _describe(getattr(data, own.name))
+        for own in attrs.fields(type(data))
+        if own.init and own.alias not in UNCHANGING
+    }
+
+
+def _describe(value: Any) -> Any:
+    if isinstance(value, Encoder):
+        return [describe_encoder(value), _hash_module(type(value))]
+    if attrs.has(type(value)):
+        return attrs.asdict(value)
+    if isinstance(value, Mapping):
+        return [[name, _describe(own)] for name, own in value.items()]
+    return [_describe(own) for own in value] if isinstance(value, tuple | list) else value
+
+
+def _hash_module(cls: type) -> str:
+    """Return a hash of the file of a class, which may be one's own; empty for one that was typed in."""
+    path = inspect.getsourcefile(cls) if cls.__module__ != "__main__" else None
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+
+
+@lru_cache(1)
+def _describe_versions() -> list[str]:
+    """Return the versions of what reads and encodes tables, and a hash of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(str(package_files("sigma_data"))).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return [np.__version__, import_module("pyarrow").__version__, digest.hexdigest()]

@@ -1,0 +1,308 @@
+"""Prepare a table that is larger than memory: fit the encoders column by column, then encode batch by batch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import define, evolve, frozen
+
+from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, read_encoded
+from sigma_data.frames import check_names
+from sigma_data.pictures.progress import DecodingProgress, report
+from sigma_data.prepared.blocks import PreparedRows
+from sigma_data.prepared.entries import PreparedEntry
+from sigma_data.prepared.files import describe_files, is_columnar
+from sigma_data.sources.file import File
+from sigma_data.tables.batches import RecordBatches
+from sigma_data.tables.parquet import open_parquet
+from sigma_data.threads import map_in_threads
+from sigma_kernel import Encoder, SigmaDataError
+
+AT_ONCE = 1 << 22  # numbers that are encoded at once
+NOTED = 1 << 28  # bytes after which it is noted how many rows are written
+ROWS, ASIDE = "rows.parquet", "aside.parquet"  # the table, and its columns that are not encoded
+
+Choose = Callable[[str, Any], tuple[Encoder | None, bool]]  # from a column; whether it names the rows
+Chosen = Mapping[str, tuple[EncodedColumn | None, bool]]
+Sections = dict[str, EncodedColumns]
+
+
+@frozen(eq=False)
+class Selection:
+    """The rows of a table that have a target: their ``numbers`` in it, in order, and which are of the ``training``.
+
+    ``goals`` are what encoders learn from, one number or class for each training row, and ``place`` has the places of
+    rows for errors.
+    """
+
+    total: int
+    numbers: np.ndarray
+    training: np.ndarray
+    goals: np.ndarray | None
+    place: Place
+
+    @cached_property
+    def ranks(self) -> np.ndarray | None:
+        """Return the place of each row of the table among these, -1 if it is none; None if they are all, in order."""
+        if len(self.numbers) == self.total and bool((np.diff(self.numbers) == 1).all()):
+            return None
+        ranks = np.full(self.total, -1)
+        ranks[self.numbers] = np.arange(len(self.numbers))
+        return ranks
+
+    @cached_property
+    def training_ranks(self) -> np.ndarray:
+        """Return the place of each row among those of the training, -1 if it is none."""
+        ranks = np.full(len(self.numbers), -1)
+        ranks[self.training] = np.arange(len(self.training))
+        return ranks
+
+    def take(self, column: Any) -> Any:
+        """Return the rows of a column of the table."""
+        return column if self.ranks is None else column.take(pa.array(self.numbers))
+
+
+@define(eq=False, slots=False)
+class PreparedTable:
+    """A table in local files, and its entry in the cache.
+
+    ``stamps`` describe the files as they were when the entry was named; ``dtype`` is that of encoded numbers.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    stamps: Sequence[Any]
+    entry: PreparedEntry
+    open: Callable[[], RecordBatches]
+    dtype: str
+
+    @cached_property
+    def source(self) -> RecordBatches:
+        """Return the table as it is in its files."""
+        return self.open()
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """Return the names of the columns; a text that is prepared need not be read for them."""
+        names: Sequence[str] = self.entry.read().get("names", ())
+        return names or self.source.schema.names
+
+    def place(self, row: int) -> str:
+        """Return where a row of the table is."""
+        return self.source.place(row)
+
+    # -- columns -------------------------------------------------------------------------------------------------------
+    def read_aside(self, names: Sequence[str]) -> Any:
+        """Return the columns that are not encoded; those of a text are copied once."""
+        if self._columnar:
+            return self.source.read(names)
+        with self.entry.locked():
+            path = self.entry.folder / ASIDE
+            if not path.exists():
+                table = self._open_columns().read(names)
+                with self.entry.replacing(ASIDE) as part:
+                    pq.write_table(table, part)
+            return open_parquet(File(path)).read(names)
+
+    @cached_property
+    def _columnar(self) -> bool:
+        return is_columnar(self.files)
+
+    def _open_columns(self) -> RecordBatches:
+        """Return the table in a format of which single columns can be read; others are copied to Parquet."""
+        if self._columnar:
+            return self.source
+        path, progress = self.entry.folder / ROWS, DecodingProgress(self.name, self.source.rows or 0, "rows copied")
+        if not path.exists():
+            report(f"{self.name}: is copied to {path}, as columns are read one by one.")
+            with self.entry.replacing(ROWS) as part, pq.ParquetWriter(part, self.source.schema) as writer:
+                for batch in self.source:
+                    writer.write_batch(batch)
+                    progress.advance(batch.num_rows)
+        return open_parquet(File(path))
+
+    # -- encoding ------------------------------------------------------------------------------------------------------
+    def encode(self, selection: Selection, fit: Callable[[RecordBatches], Sections]) -> dict[str, PreparedRows]:
+        """Return the sections of the selected rows, mapped to memory; they are prepared if they are not there.
+
+        ``fit`` returns the columns of each section, fitted.  Raises SigmaDataError for values that encoders refuse, for
+        files that change meanwhile, and for a full disk.
+        """
+        with self.entry.locked():
+            document = self.entry.read()
+            if not document.get("complete") or not self._map(document):
+                document = self._prepare(document, selection, fit)
+            arrays, columns = self._map(document), self._read_columns(document)
+            self.entry.touch()
+        return {
+            name: PreparedRows(
+                arrays[name], own.titles, own, self.name, encode_by=lambda table: self._encode_by(selection, table)
+            )
+            for name, own in columns.items()
+        }
+
+    def _encode_by(self, selection: Selection, columns: EncodedColumns) -> PreparedRows:
+        """Return a section by the columns of the training, of other rows."""
+        check_names(dict.fromkeys(self.names), columns.names, self.names, self.name)
+        key = name_entry([self.entry.folder.name, columns.to_plain()])
+        other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)))
+        nobody = evolve(selection, training=selection.training[:0])
+        return other.encode(nobody, lambda rows: {columns.section: columns})[columns.section]
+
+    def _prepare(
+        self, document: dict[str, Any], selection: Selection, fit: Callable[[RecordBatches], Sections]
+    ) -> dict[str, Any]:
+        """Write all sections; return the document of the entry."""
+        if document.get("complete"):  # and arrays are missing
+            document = {name: document[name] for name in ("source", "names", "columns")}
+            self.entry.write(document)
+        try:
+            if "columns" not in document:
+                columns = {name: own.to_plain() for name, own in fit(self._open_columns()).items()}
+                about = {"source": self.name, "names": [*self.names], "columns": columns}
+                document = json.loads(json.dumps(about))
+                self.entry.write(document)
+            self._write(document, selection)
+            if describe_files(self.files) != self.stamps:
+                raise SigmaDataError(
+                    f"{self.name}: has changed while it was prepared. Start again when it is complete."
+                )
+        except SigmaDataError:  # what is written is of no use
+            self.entry.clear()
+            raise
+        document["complete"] = True
+        self.entry.write(document)
+        (self.entry.folder / ROWS).unlink(missing_ok=True)
+        pa.default_memory_pool().release_unused()
+        return document
+
+    def _write(self, document: dict[str, Any], selection: Selection) -> None:
+        """Encode the rows and write them, from the first that has not been written yet."""
+        columns, arrays = self._read_columns(document), self._map(document, "r+")
+        first = noted = document.get("done", 0) if arrays else 0
+        progress = DecodingProgress(self.name, selection.total, "rows prepared")
+        progress.advance(first)
+        for batch in self._read_batches(columns, first):
+            encoded = EncodedBatch.from_batch(columns, batch, first, selection)
+            for name, values in encoded.sections.items():
+                if name not in arrays:
+                    arrays[name] = self._create(document, name, (len(selection.numbers), *values.shape[1:]), values)
+                arrays[name][encoded.rows] = self._cast(values, columns[name], encoded.place)
+            first += batch.num_rows
+            progress.advance(batch.num_rows)
+            if (first - noted) * sum(array[:1].nbytes for array in arrays.values()) >= NOTED:
+                noted = self._note(document, arrays, first)
+        self._note(document, arrays, first)
+
+    def _note(self, document: dict[str, Any], arrays: Mapping[str, Any], done: int) -> int:
+        """Note that so many rows of the table are on the disk."""
+        for array in arrays.values():
+            array.flush()
+        document["done"] = done
+        self.entry.write(document)
+        return done
+
+    def _read_batches(self, columns: Sections, first: int) -> Iterator[Any]:
+        """Yield the rows of the table from the first on, few enough at once."""
+        names = dict.fromkeys(name for own in columns.values() for name in own.names)
+        size = max(1, AT_ONCE // sum(len(own.elements) for own in columns.values()))
+        for batch in self._open_columns().select([*names]):
+            skipped = min(first, batch.num_rows)
+            first -= skipped
+            for start in range(skipped, batch.num_rows, size):
+                yield batch.slice(start, size)
+
+    def _create(self, document: dict[str, Any], name: str, shape: tuple[int, ...], values: np.ndarray) -> Any:
+        """Return a new array for a section, floats in the dtype of the table."""
+        dtype = np.dtype(self.dtype) if values.dtype.kind == "f" else values.dtype
+        report(f"{self.name}: {np.prod(shape) * dtype.itemsize / 1e6:,.0f} MB are prepared in {self.entry.folder}.")
+        array = self.entry.create(name, shape, dtype)
+        document.setdefault("arrays", {})[name] = {"shape": [*shape], "dtype": dtype.str}
+        return array
+
+    def _cast(self, values: np.ndarray, columns: EncodedColumns, place: Place) -> np.ndarray:
+        """Return values in the dtype of the table; raise SigmaDataError for one that is too large."""
+        if values.dtype.kind != "f":
+            return values
+        with np.errstate(over="ignore"):
+            cast = values.astype(self.dtype)
+        if (wrong := ~np.isfinite(cast)).any():
+            row, column = np.argwhere(wrong)[0]
+            raise SigmaDataError(
+                f"{place(int(row))}: {columns.elements[column]!r} is {values[row, column]:g}, too large for "
+                f"{self.dtype}. Scale it, or set block_dtype = 'float64'."
+            )
+        return cast
+
+    # -- the document --------------------------------------------------------------------------------------------------
+    def _read_columns(self, document: Mapping[str, Any]) -> Sections:
+        """Return the columns of each section."""
+        return {
+            name: read_encoded({"frames": document["columns"]}, name, str(self.entry.folder))
+            for name in document["columns"]
+        }
+
+    def _map(self, document: Mapping[str, Any], mode: str = "r") -> dict[str, Any]:
+        """Return the array of each section, mapped to memory; none if one is not there."""
+        arrays = {
+            name: self.entry.map(name, tuple(about["shape"]), np.dtype(about["dtype"]), mode)
+            for name, about in document.get("arrays", {}).items()
+        }
+        return arrays if all(array is not None for array in arrays.values()) else {}
+
+
+@frozen(eq=False)
+class EncodedBatch:
+    """The selected rows of a batch: where they are among all of these, their places, and their sections."""
+
+    rows: Any
+    place: Place
+    sections: Mapping[str, np.ndarray]
+
+    @classmethod
+    def from_batch(cls, columns: Sections, batch: Any, first: int, selection: Selection) -> EncodedBatch:
+        """Return the rows of a batch of the table, of which this is the first, as their columns encode them."""
+        table, rows = pa.Table.from_batches([batch]), np.arange(first, first + batch.num_rows)
+        if selection.ranks is not None:
+            rows = selection.ranks[rows]
+            table, rows = table.filter(pa.array(rows >= 0)), rows[rows >= 0]
+        place: Place = lambda row: selection.place(int(rows[row]))  # noqa: E731
+        if not len(rows):
+            return cls(rows, place, {})
+        numbers = selection.training_ranks[rows]
+        training = np.flatnonzero(numbers >= 0)
+        sections = {name: own.apply(table, place, training, numbers[training]) for name, own in columns.items()}
+        return cls(rows if selection.ranks is not None else slice(first, first + len(rows)), place, sections)
+
+
+def fit_columns(
+    rows: RecordBatches, names: Sequence[str], selection: Selection, choose: Choose
+) -> dict[str, tuple[EncodedColumn | None, bool]]:
+    """Return the encoder of each column, fitted on the training rows; two columns at a time are in memory."""
+    progress, training = DecodingProgress(rows.name, len(names), "columns fitted"), pa.array(selection.training)
+    place: Place = lambda row: selection.place(int(selection.training[row]))  # noqa: E731
+
+    def fit(name: str) -> tuple[EncodedColumn | None, bool]:
+        column = selection.take(rows.read([name])[name])
+        encoder, names_rows = choose(name, column)
+        fitted = None
+        if encoder is not None:
+            table = pa.table({name: join(column).take(training)})
+            fitted = EncodedColumn(name, encoder).fit(table, selection.goals, place)
+        progress.advance()
+        return fitted, names_rows
+
+    return dict(zip(names, map_in_threads(fit, names, most=2), strict=True))
+
+
+def name_entry(about: Any) -> str:
+    """Return the name of an entry: a hash of what it is made from."""
+    return hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()
