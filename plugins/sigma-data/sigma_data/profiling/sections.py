@@ -16,6 +16,7 @@ WIDEST = 1000  # columns of a section that are looked at one by one
 SMALLEST = 8  # pixels of a side, from which on an array is a picture
 SAMPLES = 8  # pictures of each class
 CLASSES = 16  # of which pictures are shown
+ASIDE = ("targets", "weights")  # sections that are no inputs
 WORDS = "OSUT"  # kinds of dtypes
 
 Sections = Mapping[str, np.ndarray]
@@ -69,7 +70,7 @@ def _read_column(split: Dataset, section: str) -> Iterator[np.ndarray]:
 
 
 def _read_sections(data: Dataset) -> Sections:
-    """Return the first rows of all sections, as many as have MOST numbers."""
+    """Return the first rows of all sections, as many as have MOST numbers; those of inputs first."""
     width = sum(int(np.prod(spec.shape)) or 1 for spec in data.sections.values())
     most, parts, rows = max(1, MOST // width), list[Sections](), 0
     for number in range(data.blocks):
@@ -78,7 +79,8 @@ def _read_sections(data: Dataset) -> Sections:
         rows += len(next(iter(parts[-1].values())))
         if rows >= most:
             break
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    ordered = sorted(parts[0], key=lambda name: name in ASIDE)
+    return {name: np.concatenate([part[name] for part in parts]) for name in ordered}
 
 
 def _list_columns(data: Dataset, sections: Sections, labels: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
