@@ -373,3 +373,10 @@ class Inspector(Settled):
     def list_cached(self, folder: Path | None = None) -> Sequence[CachedData]:
         """Return what is prepared of data of this form, in a folder or the default cache, that used last first."""
         return ()
+
+    def describe(self, data: Any, splits: Mapping[str, Dataset]) -> Inspection:
+        """Return what a data set holds, of which the network reads the ``splits``, as :meth:`inspect` does of a place.
+
+        By default, that is not known. The inspector in the role ``examiner`` describes data of any form.
+        """
+        return Inspection("", ((),), (), {})

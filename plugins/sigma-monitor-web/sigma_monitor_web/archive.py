@@ -305,11 +305,6 @@ class ArchivedTrainer:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def describe_folder(folder: Path) -> dict[str, Any]:
-    """Return what a list shows of a run folder, without asking plugins for other stores."""
-    return describe_run(folder, STORE.open(folder, say, lambda run: None))
-
-
 def _parse_metrics(stored: StoredRun) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
     return {trainer: (curves, curves.curves()) for trainer, curves in stored.curves(lambda text: None).items()}
 

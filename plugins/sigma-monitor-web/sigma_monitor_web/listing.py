@@ -15,11 +15,13 @@ from sigma_kernel.contracts import Store
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_web.readers import AGAIN, RunLister
+from sigma_run.launcher import describe_run, say
 from sigma_store import FolderStore
 
 STORE: Store = FolderStore()  # of the runs in a directory: plugins with other stores are not asked
 READ = ("config.toml", "summary.json")  # what a list shows of a run
 PROMPT = 5.0  # seconds after which a list is shown without the runs that are not read yet
+RESULTS = ("metrics", "baselines", "advice")  # of a run that has ended
 UNREADABLE = "unreadable"  # the status of a run that cannot be read, or has not been read yet
 EMPTY: Mapping[str, Any] = {"epochs": None, "iterations": None, "seconds": None, "metrics": {}, "settings": {}}
 
@@ -50,6 +52,10 @@ class RunList:
     def runs(self) -> Future[list[dict[str, Any]]]:
         """Return a future of status, length, settings and results of all runs, oldest first."""
         return self._waiter.do(self._runs)
+
+    def results(self, path: Path) -> Future[dict[str, Any]]:
+        """Return a future of the metrics and baselines of a run; its exception says why none can be read."""
+        return self._reader.do(lambda: select_results(self.lister.ask("describe", path)))
 
     def expose_run(self, path: Path) -> tuple[bytes, str]:
         """Return the Prometheus exposition of a run and its media type; raise SigmaStateError if it cannot be read."""
@@ -106,3 +112,13 @@ def _read_versions(run: Path) -> Versions:
 
 def _silent(text: str) -> None:
     """Log nothing: the process that reads a run does."""
+
+
+def describe_folder(folder: Path) -> dict[str, Any]:
+    """Return what a list shows of a run folder, without asking plugins for other stores."""
+    return describe_run(folder, STORE.open(folder, say, lambda run: None))
+
+
+def select_results(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the results in a description of a run; those that it does not have are left out."""
+    return {name: description[name] for name in RESULTS if description.get(name)}

@@ -22,10 +22,12 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web.application import Application
+from sigma_monitor_web.describer import Describer
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import NAME, PageLayout, panels
+from sigma_monitor_web.listing import describe_folder, select_results
 from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.talk import Talk, WebLines
 
@@ -104,7 +106,7 @@ class WebMonitor(Monitor):
         layout = PageLayout(Path(self.layout) if self.layout else inside, own)
         with listening(self.host, port) as listener:
             yield WebServer(Application(run, keys, page(), layout, own), listener, self.host)
-        run.aside.end()
+        run.end()
 
     def key(self) -> str:
         """Return the token, or else a new key.
@@ -153,6 +155,7 @@ class OneRun:
     view: View
     where: str = "monitor"
     aside: Aside = field(factory=Aside, init=False)
+    describer: Describer = field(factory=Describer, init=False)
 
     @property
     def name(self) -> str:
@@ -161,7 +164,17 @@ class OneRun:
 
     def talk(self, run: str, scopes: frozenset[str]) -> Talk:
         """Return a new conversation."""
-        return Conversation(self.view, scopes, self.aside.do)
+        more = {"profile": self.describer.profile, "findings": self.describer.findings, "results": self.results}
+        return Conversation(self.view, scopes, self.aside.do, more)
+
+    def results(self, view: View) -> Any:
+        """Return a future of the baselines of a run that has ended, and of what is said about its results."""
+        return self.aside.do(lambda: {} if view.folder is None else select_results(describe_folder(view.folder)))
+
+    def end(self) -> None:
+        """End the threads, after their current work, and the process."""
+        self.aside.end()
+        self.describer.end()
 
     def metrics(self) -> tuple[bytes, str]:
         """Return the Prometheus exposition."""

@@ -71,7 +71,11 @@ def _end_with_server() -> None:
 def describe_exit(process: BaseProcess, limits: Limits) -> str:
     """Return the reason why a process has ended."""
     process.join(GRACE)
-    code = process.exitcode
+    return describe_end(process.exitcode, limits)
+
+
+def describe_end(code: int | None, limits: Limits) -> str:
+    """Return what an exit code says of a process with limits; None if it still runs."""
     if code == -signal.SIGALRM:
         return f"reading it takes longer than {limits.seconds:g} seconds"
     if code == EXHAUSTED:

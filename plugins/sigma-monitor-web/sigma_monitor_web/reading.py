@@ -17,8 +17,9 @@ from typing import Any
 
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.server import Server
-from sigma_monitor_web.archive import Archive, describe_folder
+from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.exposition import expose_view
+from sigma_monitor_web.listing import describe_folder
 from sigma_monitor_web.readers import Limits
 
 OFFLINE = "SIGMA_OFFLINE"  # if set, sources raise instead of downloading

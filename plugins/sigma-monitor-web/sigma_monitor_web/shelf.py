@@ -21,6 +21,7 @@ from sigma_monitor_control import connect
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.client import Client
 from sigma_monitor_control.protocol import Conversation
+from sigma_monitor_web.describer import Describer
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.exposition import expose_view
 from sigma_monitor_web.keys import STEER
@@ -43,12 +44,17 @@ class Shelf:
     where: str = "ui"
     data: Path | None = None  # the location of its runs' data, if they were moved
     aside: Aside = field(factory=Aside, init=False)
+    describer: Describer = field(init=False)
     list: RunList = field(init=False)
     readers: RunReaders = field(init=False)
 
     @list.default
     def _(self) -> RunList:
         return RunList(self.folder)
+
+    @describer.default
+    def _(self) -> Describer:
+        return Describer(self.data)
 
     @readers.default
     def _(self) -> RunReaders:
@@ -57,6 +63,7 @@ class Shelf:
     def end(self) -> None:
         """End the threads, after their current work, and the processes."""
         self.aside.end()
+        self.describer.end()
         self.readers.close()
         self.list.end()
 
@@ -100,7 +107,8 @@ class Shelf:
 
     def _directory_requests(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
         """Return the additional requests of a directory."""
-        read: dict[str, Callable[..., Any]] = {"runs": self.runs}
+        data = {"profile": self.describer.profile, "findings": self.describer.findings}
+        read: dict[str, Callable[..., Any]] = {"runs": self.runs, "results": self.results, **data}
         steer: dict[str, Callable[..., Any]] = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
         return {**read, **(steer if STEER in scopes else {})}
 
@@ -117,6 +125,10 @@ class Shelf:
     def runs(self, view: Any) -> Any:
         """Return status, length, settings and results of all runs, oldest first."""
         return self.list.runs()
+
+    def results(self, view: Any) -> Any:
+        """Return a future of the baselines of a run that has ended, and of what is said about its results."""
+        return self.list.results(view.folder)
 
     def delete(self, view: Any, run: str) -> str:
         """Move an inactive run folder to the trash; return its new path."""

@@ -384,3 +384,16 @@ def test_data_that_lie_elsewhere_now_are_read_there(tmp_path: Path) -> None:
     shelf = Opened(tmp_path / "runs", data=tmp_path / "moved.csv")
     assert asked(shelf.talk(name, BOTH), do="splits") == {"training": 40}
     assert asked(shelf.talk(saved, BOTH), do="splits") == {"training": 40}
+
+
+def test_a_directory_tells_the_baselines_of_a_run_and_describes_its_data(finished: Path, tmp_path: Path) -> None:
+    shutil.copytree(finished, tmp_path / "run")
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    told = {"baselines": {"mean": {"training.loss": 0.5}}, "advice": ["no better than the mean."]}
+    (tmp_path / "run" / "summary.json").write_text(json.dumps({**summary, **told}))
+    talk = Opened(tmp_path).talk("", {READ})
+    assert asked(talk, do="results") == {"metrics": summary["metrics"], **told}
+    profile = asked(talk, do="profile", trainer="trainer")
+    assert (profile["parts"], profile["width"]) == ({"training": 40}, 4)
+    assert "error" not in {finding["severity"] for finding in asked(talk, do="findings", trainer="trainer")}
+    assert "'nobody'" in asked(talk, do="profile", trainer="nobody")["message"]

@@ -197,3 +197,20 @@ def test_in_a_pipe_every_column_of_a_run_is_on_its_line(
     out, err = capsys.readouterr()
     assert [len(line.split()) for line in out.splitlines()] == [6, 6, 6]
     assert err == ""
+
+
+def test_a_run_has_its_baselines_and_advice_beside_its_metrics(tmp_path: Path) -> None:
+    hostile = {
+        "baselines": {"mean": {"validation.loss": 0.5, "x": "high", "y": float("inf")}, "odd": [1, 2], "linear": None},
+        "advice": ["the network is no better than the mean.", 3],
+    }
+    for name, summary in {"plain": hostile, "none": {}, "wrong": {"baselines": [1], "advice": {"a": 1}}}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.toml").write_text("format = 1\n")
+        (tmp_path / name / "summary.json").write_text(json.dumps({"status": "finished", **summary}))
+    described = describe_run(tmp_path / "plain")
+    assert described["baselines"]["mean"] == {"validation.loss": 0.5, "x": None, "y": None}
+    assert (described["baselines"]["odd"], described["baselines"]["linear"]) == ({}, {})
+    assert described["advice"] == ["the network is no better than the mean.", "3"]
+    for name in ("none", "wrong"):
+        assert not {"baselines", "advice"} & {*describe_run(tmp_path / name)}

@@ -13,6 +13,7 @@ import pytest
 from sigma_data.profiling.inspectors import TableInspector
 from sigma_kernel import Inspector, SigmaConfigError, SigmaDataError
 from sigma_testing import InspectorSuite
+from sigma_text.datasets.texts import Texts
 from sigma_text.profiling.inspector import TextInspector
 
 TEXTS = [f"the {'good' if i % 2 else 'bad'} film number {i}" for i in range(40)]
@@ -153,3 +154,14 @@ def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
 def test_columns_of_a_folder_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SigmaConfigError, match=r"--target: is for tables; folders in .*films are the classes"):
         TextInspector().draft(write_folder(tmp_path), "x", {"target": "mood"})
+
+
+def test_a_data_set_of_texts_has_the_profile_of_its_folder(tmp_path: Path) -> None:
+    for name, words in (("good", "fine"), ("bad", "poor")):
+        (tmp_path / name).mkdir()
+        for i in range(4):
+            (tmp_path / name / f"{i}.txt").write_text(f"{words} " * (i + 2))
+    profile = Texts(tmp_path).profile()
+    assert str(profile) == str(TextInspector().inspect(tmp_path))
+    assert profile.document["classes"] == {"bad": 4, "good": 4}
+    assert profile.document["lengths"] == {"shortest": 2, "median": 3, "longest": 5, "usual": 5}

@@ -20,8 +20,9 @@ from sigma_data.pictures.labelled import LabelledPictures, read_folders, split_f
 from sigma_data.pictures.rows import Pictures
 from sigma_data.pictures.samples import PictureSamples
 from sigma_data.pictures.sizes import free_memory, parse_size
+from sigma_data.profiling.pictures import inspect_pictures
 from sigma_data.splitting import fold_names, split
-from sigma_kernel import Label, SigmaConfigError, SigmaDataError
+from sigma_kernel import Inspection, Label, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import finite, ge, in_, le, optional
 
 DEFAULT = {"training": 0.8, "validation": 0.2}
@@ -172,6 +173,10 @@ class ImageFolder(Divided):
         numbered = Arrays(row=rows, targets=labels[rows])
         divided = split(numbered, self.split or DEFAULT, self.split_by, self.seed, groups=groups, fold=self.fold)
         return {**{name: part.block(0)["row"] for name, part in divided.items()}, **fixed}
+
+    def profile(self) -> Inspection:
+        """Return what the folder holds, as ``sigma data show`` prints it."""
+        return inspect_pictures(self.folder)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
     @property

@@ -96,7 +96,7 @@ def _infer_words(name: str, column: Any, present: int, distinct: int) -> Inferre
     if pc.all(pc.match_substring_regex(words, DATE)).as_py():
         return Inferred("date", f"{distinct:,} dates from {pc.min(words).as_py()} to {pc.max(words).as_py()}")
     numeric = pc.sum(pc.match_substring_regex(words, NUMBER)).as_py() or 0
-    lengths = pc.mean(pc.add(pc.count_substring_regex(words, r"\S\s+\S"), 1)).as_py() or 0.0
+    lengths = pc.mean(count_words(words)).as_py() or 0.0
     if numeric >= MIXED * present:
         bad = pc.filter(words, pc.invert(pc.match_substring_regex(words, NUMBER)))
         what = f", such as {_read_first(bad)!r}" if numeric < present else " in this format"
@@ -111,6 +111,12 @@ def _infer_words(name: str, column: Any, present: int, distinct: int) -> Inferre
         return Inferred("identifier", f"{distinct:,} words in {present:,} cells, as names are")
     rare = f"{distinct:,} words are many for {present:,} rows: those seen in few rows are taken together"
     return Inferred("category", f"{distinct:,} words", rare if distinct > max(50, present // 20) else "")
+
+
+def count_words(column: Any) -> Any:
+    """Return the number of words of each text in a column of Arrow; that of a missing one is missing."""
+    pc = import_module("pyarrow.compute")
+    return pc.add(pc.count_substring_regex(column.cast("string"), r"\S\s+\S"), 1)
 
 
 def as_floats(column: Any) -> np.ndarray:

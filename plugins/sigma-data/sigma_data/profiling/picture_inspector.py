@@ -12,7 +12,7 @@ from sigma_data.pictures.labelled import read_folders
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.picture_drafting import PictureDraft
 from sigma_data.profiling.picture_labels import PictureTask, find_table, read_task
-from sigma_data.profiling.pictures import PictureProfile, holds_pictures, profile_pictures
+from sigma_data.profiling.pictures import PictureProfile, holds_pictures, inspect_pictures, profile_pictures
 from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError, SigmaDataError
 
 
@@ -29,11 +29,7 @@ class PictureInspector(Inspector):
 
     def inspect(self, place: Path) -> Inspection:
         """Return the profile of a folder of pictures, with samples of each class."""
-        profile = profile_pictures(place)
-        document = profile.to_json()
-        return Inspection(
-            f"{place}: {profile.head}", [*profile.table()], describe_oddities(profile), document, profile.samples()
-        )
+        return inspect_pictures(place)
 
     def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration that predicts the classes of the folders, or the ``target`` in a table of labels."""
@@ -64,16 +60,3 @@ def choose_task(place: Path, profile: PictureProfile, target: str | None) -> Pic
     counts = profile.counts
     listed = shorten(", ".join(f"{name} ({count:,})" for name, count in counts.items()), 90)
     return PictureTask("classes", len(counts), f"{len(counts)} classes, the folders: {listed}", counts)
-
-
-def describe_oddities(profile: PictureProfile) -> list[str]:
-    """Return a sentence about broken files, about files without a class, about others, and about what was not read."""
-    findings = [f"{path}: {fault}." for path, fault in profile.faults.items()]
-    if len(profile.facts) < len(profile.labels):
-        findings.append(f"{len(profile.facts):,} of {len(profile.labels):,} pictures were decoded, evenly spaced.")
-    if loose := profile.counts.get(""):
-        pictures = "1 picture is" if loose == 1 else f"{loose:,} pictures are"
-        findings.append(f"{pictures} not in the folder of a class: the label may be in a table.")
-    if profile.others:
-        findings.append(f"files of other kinds, {len(profile.others):,}: {shorten(', '.join(profile.others), 60)}.")
-    return findings

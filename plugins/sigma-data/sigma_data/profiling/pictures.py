@@ -16,7 +16,9 @@ from sigma_data.pictures.decoding import ENDS
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.labelled import SPLITS, split_folders
 from sigma_data.pictures.looking import PictureFacts, look_at_pictures
+from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import draw_bars
+from sigma_kernel import Inspection
 
 LOOKED = 5000  # pictures that are decoded, evenly spaced in the order of paths
 SHOWN = 3  # sizes in a line
@@ -154,3 +156,23 @@ def holds_pictures(root: Path) -> bool:
         return bool(list_pictures(root).pictures)
     names = (path.relative_to(root).parts for path in root.rglob("*") if path.name.lower().endswith(ENDS))
     return any(not any(part.startswith(".") for part in parts) for parts in names)
+
+
+def inspect_pictures(root: Path) -> Inspection:
+    """Return the profile of a folder of pictures, with samples of each class."""
+    profile = profile_pictures(root)
+    findings, document = describe_oddities(profile), profile.to_json()
+    return Inspection(f"{root}: {profile.head}", [*profile.table()], findings, document, profile.samples())
+
+
+def describe_oddities(profile: PictureProfile) -> list[str]:
+    """Return a sentence about broken files, about files without a class, about others, and about what was not read."""
+    findings = [f"{path}: {fault}." for path, fault in profile.faults.items()]
+    if len(profile.facts) < len(profile.labels):
+        findings.append(f"{len(profile.facts):,} of {len(profile.labels):,} pictures were decoded, evenly spaced.")
+    if loose := profile.counts.get(""):
+        pictures = "1 picture is" if loose == 1 else f"{loose:,} pictures are"
+        findings.append(f"{pictures} not in the folder of a class: the label may be in a table.")
+    if profile.others:
+        findings.append(f"files of other kinds, {len(profile.others):,}: {shorten(', '.join(profile.others), 60)}.")
+    return findings

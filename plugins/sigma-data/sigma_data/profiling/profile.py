@@ -10,11 +10,12 @@ import numpy as np
 from attrs import asdict, field, frozen
 
 from sigma_data.profiling.encoders import choose_encoder
-from sigma_data.profiling.kinds import Inferred, Kind, as_floats, infer_kind, shorten
+from sigma_data.profiling.kinds import Inferred, Kind, as_floats, count_words, infer_kind, shorten
 
 MOST = 1 << 20  # rows that are looked at
 COUNTED = 12  # most frequent values of a column
 SHOWN = 5  # of them in a line
+SAMPLES = 8  # rows
 BARS = 12  # of a small chart
 BLOCKS = "▁▂▃▄▅▆▇█"
 NUMERIC: tuple[Kind, ...] = ("number", "identifier")
@@ -24,8 +25,9 @@ NUMERIC: tuple[Kind, ...] = ("number", "identifier")
 class ColumnProfile:
     """One column: its kind with the reason, how many cells are missing and distinct, and its figures.
 
-    ``figures`` are minimum, median, maximum, mean and deviation of numbers; ``counts`` the most frequent values, with
-    the number of their rows; ``histogram`` the number of rows in equal parts of the range.
+    ``figures`` are minimum, median, maximum, mean and deviation of numbers, ``lengths`` those of the words in texts;
+    ``counts`` the most frequent values, with the number of their rows; ``histogram`` the number of rows in equal parts
+    of the range.
     """
 
     name: str
@@ -37,6 +39,7 @@ class ColumnProfile:
     figures: Mapping[str, float] = field(factory=dict)
     counts: tuple[tuple[str, int], ...] = ()
     histogram: tuple[int, ...] = ()
+    lengths: Mapping[str, float] = field(factory=dict)
 
     @property
     def kind(self) -> Kind:
@@ -52,7 +55,7 @@ class ColumnProfile:
         """Return the column as plain values."""
         own = asdict(self, filter=lambda one, _: one.name not in ("inferred", "counts", "histogram"))
         counts, histogram = [[*pair] for pair in self.counts], [*self.histogram]
-        return {**own, "counts": counts, "histogram": histogram, **asdict(self.inferred)}
+        return {**asdict(self.inferred), **own, "counts": counts, "histogram": histogram}
 
     @property
     def chart(self) -> str:
@@ -63,19 +66,21 @@ class ColumnProfile:
     @property
     def content(self) -> str:
         """Return what the column holds, on one line."""
-        if self.figures:
-            return f"{self.figures['minimum']:g} … {self.figures['median']:g} … {self.figures['maximum']:g}"
+        if spread := self.figures or self.lengths:
+            unit = " words" if self.lengths else ""
+            return f"{spread['minimum']:g} … {spread['median']:g} … {spread['maximum']:g}{unit}"
         return shorten(", ".join(f"{value} ({count})" for value, count in self.counts[:SHOWN]), 60)
 
 
 @frozen
 class Profile:
-    """A table: its ``rows``, its columns, and how many rows are equal to an earlier one."""
+    """A table: its ``rows``, its columns, how many rows are equal to an earlier one, and the cells of some rows."""
 
     name: str
     rows: int
     columns: tuple[ColumnProfile, ...]
     duplicates: int = 0
+    samples: tuple[tuple[str, ...], ...] = ()
 
     def __getitem__(self, name: str) -> ColumnProfile:
         return next(column for column in self.columns if column.name == name)
@@ -90,14 +95,28 @@ class Profile:
     def to_json(self) -> dict[str, Any]:
         """Return the profile as plain values."""
         columns = [column.to_json() for column in self.columns]
-        return {"name": self.name, "rows": self.rows, "duplicates": self.duplicates, "columns": columns}
+        about = {"name": self.name, "rows": self.rows, "duplicates": self.duplicates}
+        return {**about, "columns": columns, "samples": [[*row] for row in self.samples]}
 
 
 def profile_table(table: Any, name: str, rows: int | None = None) -> Profile:
     """Return the profile of a table of Arrow, or of the first of so many ``rows``; at most MOST are looked at."""
     looked_at = table.slice(0, MOST)
     columns = tuple(profile_column(column, looked_at[column]) for column in looked_at.column_names)
-    return Profile(name, rows or table.num_rows, columns, count_duplicates(looked_at))
+    samples = draw_samples(looked_at)
+    return Profile(name, rows or table.num_rows, columns, count_duplicates(looked_at), samples)
+
+
+def draw_samples(table: Any) -> tuple[tuple[str, ...], ...]:
+    """Return the cells of some rows, evenly spaced, as texts of one line; empty where they are missing."""
+    rows = np.unique(np.linspace(0, max(0, table.num_rows - 1), min(SAMPLES, table.num_rows)).astype(int))
+    cells = table.take(rows).to_pydict()
+    columns = [["" if cell is None else shorten(_round(cell), 120) for cell in column] for column in cells.values()]
+    return tuple(zip(*columns, strict=True))
+
+
+def _round(cell: Any) -> Any:
+    return f"{cell:.6g}" if isinstance(cell, float) else cell
 
 
 def profile_column(name: str, column: Any) -> ColumnProfile:
@@ -110,9 +129,12 @@ def profile_column(name: str, column: Any) -> ColumnProfile:
         distinct = 0 if nested else pc.count_distinct(column, mode="only_valid").as_py()
     numeric = inferred.kind in NUMERIC and _holds_numbers(column)
     figures, histogram = _summarise(as_floats(column)) if numeric else ({}, ())
+    lengths: Mapping[str, float] = {}
+    if inferred.kind == "text":
+        lengths, histogram = _summarise(as_floats(count_words(column)))
     counts = () if nested or (numeric and distinct > COUNTED) else count_values(column, COUNTED)
     facts = (str(column.type), len(column), column.null_count, distinct)
-    return ColumnProfile(name, inferred, *facts, figures, counts, histogram)
+    return ColumnProfile(name, inferred, *facts, figures, counts, histogram, lengths)
 
 
 def count_values(column: Any, most: int) -> tuple[tuple[str, int], ...]:

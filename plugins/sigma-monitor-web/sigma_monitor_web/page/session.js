@@ -68,12 +68,12 @@ async function greet() {
   follow();
 }
 
-const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), load("branches", { trainer }), load("states", { trainer }), load("commands", {})]);
+const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), load("branches", { trainer }), load("states", { trainer }), load("commands", {}), load("results", {})]);
 
 function forget() {
   curves.clear();
   asked.clear();
-  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, lanes: null });
+  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, results: {}, lanes: null });
 }
 
 // One list; it stays empty if the server has none.
@@ -164,6 +164,7 @@ export function take(event) {
   if (states) patch.states = states;
   for (const name of ["branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
+  if (event.status && ENDS.includes(event.status.status) && !ENDS.includes(state.status?.status)) load("results", {});
   if (rooted(store.get())) load("branches", { trainer: state.trainer });
 }
 

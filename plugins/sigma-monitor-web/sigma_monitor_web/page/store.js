@@ -21,6 +21,7 @@ const INITIAL = {
   tickets: [],
   messages: [],
   edits: {},
+  results: {}, // of the summary, once the run has ended: {metrics, baselines, advice}
   drawn: 0, // grows with every new point of a curve
   fates: {}, // of commands given on this page, by where they were given
   language: "en",
@@ -30,6 +31,7 @@ const INITIAL = {
   range: null, // [from, to] on the axis while zoomed
   picked: null, // the state chosen for rewinding
   table: false,
+  part: "rows", // of the view of the data: rows, profile
   lanes: null, // the charts, once the addresses are known
   pinned: [], // addresses of live values that a person asked for
   tried: {}, // by trainer, the sample of "Try it": {own, inputs, picture}

@@ -10,18 +10,20 @@ from typing import Any
 
 from attrs import evolve
 
+from sigma_kernel.contracts import Dataset
 from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config.building import build
 from sigma_run.config.document import Document, parse
-from sigma_run.config.location import move_data
+from sigma_run.config.location import check_there, move_data
 from sigma_run.config.reading import load_configuration
 from sigma_run.config.schema import Configuration
 from sigma_run.config.stores import CONFIGURATION, open_run
 from sigma_training.compatibility import differences
 from sigma_training.components import check_split
+from sigma_training.trainer import expect_trainer
 
 PLUGINS, SUMMARY = "plugins.json", "summary.json"  # what a run has by name, beside its configuration
 
@@ -38,6 +40,19 @@ def open_stored(run: Path, trust: Iterable[str] = (), data: Path | None = None) 
     if data is not None:
         configuration = load_configuration(move_data(configuration, data)[0], plugins)
     return configuration, build(configuration, plugins)
+
+
+def open_data(run: Path, trainer: str | None = None, data: Path | None = None) -> tuple[Any, Mapping[str, Dataset]]:
+    """Return the data set of a trainer of a run folder, by default of the first, and the splits that it reads now.
+
+    Own code that the run names is not imported; ``data`` is where the data lie now. Raises SigmaConfigError for an
+    unknown trainer, and a SigmaError for data that cannot be read.
+    """
+    configuration, environment = open_stored(run, data=data)
+    check_there(configuration)
+    name = trainer if trainer is not None else next(iter(environment.trainers))
+    setup = expect_trainer(environment.trainer(name)).session.setup
+    return setup.settings.data, setup.factory.splits
 
 
 def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) -> Any:

@@ -4,7 +4,7 @@ A plugin that adds a command uses :func:`open_document` to read a recipe or a co
 messages on stderr, :data:`json_option` with :func:`document` for results, and :func:`list_runs` for the runs in
 folders, :func:`describe_run` for one of them, or :func:`list_members` for those of studies. A command that
 predicts has the options :data:`CHECKPOINT` and :data:`WEIGHTS`, says with :func:`standing` which checkpoint it uses,
-and writes :class:`Predictions`.
+and writes :class:`Predictions`. One that examines data uses :func:`load_examiner`, and :func:`describe_findings`.
 """
 
 from sigma_kernel.lazy import lazy_exports
@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "configured": "CHECKPOINT WEIGHTS open_document recipe_or_file standing",
+        "findings": "describe_findings load_examiner",
         "group": "main",
         "output": "colours document json_option say",
         "predictions": "Predictions",

@@ -22,6 +22,7 @@ from sigma_run.study.plan import Study, lengths, summarise
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit
 ROOM, WHY, NAME = 1 << 18, 4000, 100  # characters: of the values of one run, of why it failed, of its status
+BASELINES = 20  # of a run, and sentences about its results
 
 
 @click.command()
@@ -74,16 +75,32 @@ def describe_run(run: Path, stored: StoredRun | None = None) -> dict[str, Any]:
     """Return folder, status, length, results and settings by dotted key, as files say; nothing of them is executed."""
     stored = stored or open_run(run, say)
     summary = read_document(stored, SUMMARY, say)
-    metrics = summary.get("metrics")
-    measured = {name: _number(value) for name, value in metrics.items()} if isinstance(metrics, Mapping) else {}
+    measured = _numbers(summary.get("metrics"))
+    baselines = {name: _numbers(values) for name, values in _pairs(summary.get("baselines"))[:BASELINES]}
+    advice = [str(text)[:WHY] for text in _list(summary.get("advice"))[:BASELINES]]
     return {
         "folder": str(run),
         "status": str(summary.get("status", "unfinished"))[:NAME],
         **({"why": str(summary["why"])[:WHY]} if summary.get("why") else {}),
         **{key: _number(summary.get(key)) for key in LENGTH},
         "metrics": _limit_length(run, "metrics", measured),
+        **({"baselines": _limit_length(run, "baselines", baselines)} if baselines else {}),
+        **({"advice": advice} if advice else {}),
         "settings": _limit_length(run, "settings", {name: _to_json(value) for name, value in _settings(stored, run)}),
     }
+
+
+def _pairs(found: Any) -> list[tuple[str, Any]]:
+    return [(str(name), value) for name, value in found.items()] if isinstance(found, Mapping) else []
+
+
+def _list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
+
+
+def _numbers(found: Any) -> dict[str, int | float | None]:
+    """Return the values of an object as numbers; nothing for anything else."""
+    return {name: _number(value) for name, value in _pairs(found)}
 
 
 def _number(value: Any) -> int | float | None:

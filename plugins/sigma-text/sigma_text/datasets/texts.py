@@ -8,10 +8,11 @@ from attrs import define, field
 
 from sigma_data.labels import list_first
 from sigma_data.pictures.labelled import read_folders, split_folders
-from sigma_kernel import SigmaDataError
+from sigma_kernel import Inspection, SigmaDataError
 from sigma_kernel.settings import ge
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
 from sigma_text.decoding import TextDecoding
+from sigma_text.profile import inspect_texts
 
 
 @define(eq=False)
@@ -56,3 +57,8 @@ class Texts(EncodedTexts):
         notes = (f"{len(others)} files are no texts, and left out: {list_first(others)}.",) if others else ()
         texts = [self.decoding.read(self.folder / file.path) for file in listed.pictures]
         return LabelledTexts(texts, listed.classes.tolist(), listed.parts, notes)
+
+    def profile(self) -> Inspection:
+        """Return the lengths and the words of the texts by class, as ``sigma data show`` prints them."""
+        listed = self.read()
+        return inspect_texts(self.folder, listed.texts, listed.classes, listed.notes)

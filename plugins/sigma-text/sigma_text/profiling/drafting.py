@@ -8,7 +8,7 @@ from attrs import frozen
 
 from sigma_data.profiling.drafting import FEWEST, SHARES, PredictionTask, choose_batch_size, quote
 from sigma_text.encoders.tokens import FIRST
-from sigma_text.profiling.profile import TextProfile
+from sigma_text.profile import TextProfile
 
 FEW = 5_000  # texts below which a bag of words is better than embeddings
 MOST_OF_BAG = 5_000  # words, each a column of numbers

@@ -11,7 +11,7 @@ import pyarrow as pa
 from attrs import frozen
 
 from sigma_data.pictures.folder import list_pictures
-from sigma_data.profiling.drafting import PredictionTask, choose_task, count_rows, quote
+from sigma_data.profiling.drafting import PredictionTask, choose_task, quote
 from sigma_data.profiling.inspectors import TableInspector
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import profile_table
@@ -20,8 +20,8 @@ from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigE
 from sigma_kernel.errors import suggest_name
 from sigma_text.datasets.encoded_texts import LabelledTexts
 from sigma_text.datasets.texts import Texts
+from sigma_text.profile import TextProfile, describe_texts
 from sigma_text.profiling.drafting import TextDraft
-from sigma_text.profiling.profile import TextProfile, tabulate_classes
 
 END = ".txt"
 
@@ -45,13 +45,7 @@ class TextInspector(Inspector):
         """Return the lengths and the words of texts by class; of a table, its profile."""
         if not place.is_dir():
             return TableInspector().inspect(place)
-        listed = Texts(place).read()
-        profile = TextProfile.from_column(pa.array(listed.texts, pa.large_string()))
-        counts = dict(sorted(Counter(listed.classes).items()))
-        head = f"{place}: {profile.rows:,} texts in {len(counts)} classes, of {profile.sentence}"
-        document = {"name": place.name, **profile.to_json(), "classes": counts}
-        findings = [*listed.notes, *_describe(listed.texts, profile)]
-        return Inspection(head, [*tabulate_classes(listed.texts, listed.classes)], findings, document)
+        return Texts(place).profile()
 
     def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
         """Return a configuration that predicts the class of files, or the ``target`` from the column ``text``."""
@@ -71,7 +65,7 @@ def _draft_folder(place: Path, written: str, wishes: Mapping[str, str]) -> TextD
     task = PredictionTask("", len(counts), "a folder for each class")
     head = f"{place.name}: {profile.rows:,} texts in {len(counts)} classes, of {profile.sentence}"
     lines = ('dataset = "texts"', f"folder = {quote(written)}")
-    notes = [*listed.notes, *_describe(listed.texts, profile)]
+    notes = [*listed.notes, *describe_texts(listed.texts, profile)]
     smallest = min(counts.values())
     return TextDraft(
         place.name or "texts", head, lines, profile, task, smallest, notes=notes, has_splits=bool(listed.parts)
@@ -96,7 +90,7 @@ def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> TextDr
     lines += [f'targets = "{"classes" if task.classes else "numbers"}"']
     if missing := profile[target].missing:
         lines.append('missing_targets = "drop"'.ljust(32) + f"# {missing:,} rows have none")
-    notes = [*filter(None, [task.unsure]), *_describe(there[column].to_pylist(), texts)]
+    notes = [*filter(None, [task.unsure]), *describe_texts(there[column].to_pylist(), texts)]
     others = [name for name in names if name not in (column, target)]
     if others:
         notes.append(f"other columns were left out: {shorten(', '.join(others), 60)}.")
@@ -121,11 +115,3 @@ def _find_column(wishes: Mapping[str, str], role: str, names: list[str], place: 
 
 def _is_text(type_: Any) -> bool:
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_dictionary(type_))
-
-
-def _describe(texts: Any, profile: TextProfile) -> list[str]:
-    """Return a sentence for texts without words, and one for texts that occur twice."""
-    notes = [f"{count_rows(profile.empty)} without a word."] if profile.empty else []
-    if equal := len(texts) - len({*texts}):
-        notes.append(f"{count_rows(equal)} equal to an earlier text, which may be in another split.")
-    return notes

@@ -1,5 +1,6 @@
 // The charts on one time axis: the bar above them, the lanes, the axis, the reading, and how one points, zooms and adds.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
+import { Advice } from "../widgets/advice.js";
 import { Combobox } from "../widgets/combobox.js";
 import { Icon } from "../widgets/icon.js";
 import { pointer, store, useStore } from "../store.js";
@@ -98,6 +99,7 @@ export function Board() {
   return html`<div class="score card" id="score">
     <${Bar} scene=${scene} shapes=${shapes} entries=${scene.all.flat()} adding=${adding} add=${() => show(!adding)} />
     ${adding ? html`<${Add} add=${add} reset=${reset} close=${() => { show(false); document.querySelector("#add-chart")?.focus(); }} />` : null}
+    <${Advice} />
     <div class="lanes" ref=${host} tabindex="0" role="group" aria-label=${t("charts.keys")} ...${gestures}>
       <${Timeline} scene=${scene} />
       ${ready ? lanes.map((lane, i) => html`<${Lane} key=${lane.id} lane=${lane} shape=${shapes[i]} entries=${scene.all[i]} scene=${scene}

@@ -6,7 +6,7 @@ import { useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
 import { completions } from "./lanes.js";
-import { band, curve, diamond, disc, flag, grid, points, prepare, steps, visible, write } from "./paint.js";
+import { band, curve, diamond, disc, flag, grid, points, prepare, rule, steps, visible, write } from "./paint.js";
 import { palette } from "./palette.js";
 import { paintSoon, watched } from "./queue.js";
 
@@ -21,9 +21,11 @@ export function paintLane(canvas, { shape, scene }, ratio) {
   pen.rect(frame.left - 8, 0, frame.right - frame.left + 16, tall);
   pen.clip();
   marks(pen, scene, tall, colours);
+  for (const { at } of shape.references) rule(pen, frame.left, Math.round(at) + 0.5, frame.right, Math.round(at) + 0.5, colours["ink-3"], { dash: [7, 4] });
   for (const item of items) if (!item.hidden) abandoned(pen, item, scene, sy, colours);
   for (const item of [...items].sort((a, b) => (b.colour === "ghost") - (a.colour === "ghost"))) if (!item.hidden && item.line) series(pen, item, scene, sy, colours, items.length <= BANDS);
   pen.restore();
+  for (const { text, y } of shape.references) write(pen, text, frame.left + 8, y, { colour: colours["ink-2"], paper: colours.surface, family: colours.family });
   if (!small) nameBranches(pen, items, scene, sy, colours);
 }
 
@@ -114,7 +116,8 @@ function Options({ lane, entries, change, remove, close, move }) {
 
 const told = (shape, scene) => {
   const parts = shape.items.filter((item) => item.line && !item.hidden).map((item) => t("lane.says", { name: item.name, value: item.now.text, n: count(item.line.length) }));
-  return `${shape.title}: ${parts.join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;
+  const known = shape.baselines.map((one) => t("baseline.says", { name: one.name, value: one.text }));
+  return `${shape.title}: ${[...parts, ...known].join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;
 };
 
 export function Lane({ lane, shape, entries, scene, change, remove, move }) {
@@ -126,6 +129,7 @@ export function Lane({ lane, shape, entries, scene, change, remove, move }) {
     <div class="head"><h2 id=${id}>${shape.title}</h2>
       <p class=${`big ${shape.tall < 100 ? "small" : ""}`}>${shape.number}${shape.share && shape.number !== "–" ? html`<small>%</small>` : null}</p>
       ${shape.tall < 100 ? null : html`<p class="note"><span>${shape.whose}</span><${Trend} trend=${shape.trend} /></p>`}
+      ${shape.tall < 100 || !shape.baselines.length ? null : html`<dl class="note baselines" aria-label=${t("baselines")}>${shape.baselines.map(({ name, text }) => html`<div key=${name}><dt>${name}</dt><dd><b>${text}</b></dd></div>`)}</dl>`}
       <${Menu} label=${t("lane.options", { name: shape.title })} class="lane-menu">${(close) => html`<${Options} ...${{ lane, entries, change, remove, close, move }} />`}<//>
     </div>
     <div class="plot" data-plot><${Canvas} height=${shape.tall} label=${told(shape, scene)} paint=${(canvas) => paintLane(canvas, { shape, scene })} />

@@ -8,6 +8,7 @@ import { flags, told } from "./marks.js";
 import { apart, visible } from "./paint.js";
 import { asPercent, betterHigh, laneTitle, leading, series, shortNames } from "./lanes.js";
 import { SERIES } from "./palette.js";
+import { linesOf as referenceLines, referencesOf, widened } from "./references.js";
 import { horizontal, linearTicks, logTicks, roomy, vertical } from "./scale.js";
 
 const TARGET = 24; // pixels between targets, as WCAG 2.2 requires
@@ -139,14 +140,16 @@ export function layout(lane, entries, scene, smoothing) {
   const share = entries.length > 0 && entries.every(asPercent);
   for (const item of items) Object.assign(item, { best: best(item), now: newest(item, scene, share) });
   const log = Boolean(lane.log) && positive(items);
-  const [low, high] = roomyOf(items, axis, log);
+  const references = referencesOf(items, scene.state.results), [low, high] = roomyOf(items, axis, log, references);
   const sy = vertical({ low, high, height: tall, top: 18, bottom: 16, log });
   const ticks = ticksOf(items, low, high, log, tall).map((value) => [value, share ? tick(Number((value * 100).toPrecision(10))) : tick(value)]);
-  return { lane, items, log, sy, ticks, tall, share, title: laneTitle(lane, entries), labels: labels(items, sy, tall), ...big(items, scene, share) };
+  const tell = (value) => `${reading(value, share)}${share ? " %" : ""}`, lead = items[leading(entries)];
+  const baselines = references.filter((one) => one.item === lead).map(({ name, value }) => ({ name, text: tell(value) }));
+  return { lane, items, log, sy, ticks, tall, share, baselines, references: referenceLines(references, [low, high], sy, tell), title: laneTitle(lane, entries), labels: labels(items, sy, tall), ...big(items, scene, share) };
 }
 
-function roomyOf(items, axis, log) {
-  const [low, high] = bounds(items, axis, log);
+function roomyOf(items, axis, log, references) {
+  const [low, high] = widened(bounds(items, axis, log), references, log);
   if (items.every((item) => item.kind === "steps") && high >= low) return log ? [low / 1.7, high * 1.7] : roomy(low, high, false);
   return roomy(low, high, log);
 }

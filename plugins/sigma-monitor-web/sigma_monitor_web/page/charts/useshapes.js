@@ -8,8 +8,8 @@ const SHARE = 6; // milliseconds of a frame
 const alike = (one, other) => one.length === other.length && one.every((part, i) => part === other[i]);
 
 // What a person has asked for: without it, nothing can be shown.
-const asked = (lane, entries, { axis, frame, small }, { smoothing, range, language }) =>
-  [lane, axis.mode, frame.width, small, smoothing, range, language, entries.map((entry) => entry.address).join(" ")];
+const asked = (lane, entries, { axis, frame, small }, { smoothing, range, language, results }) =>
+  [lane, axis.mode, frame.width, small, smoothing, range, language, results, entries.map((entry) => entry.address).join(" ")];
 
 // What has been measured: it can wait for a frame.
 const measured = (entries, { axis, found }) => [axis.low, axis.high, axis.present, ...entries.map((entry) => found.get(entry.address))];

@@ -1,5 +1,6 @@
 // Runs: the folders that `sigma ui` knows, with their settings and results; what differs from the open one is marked.
 import { html, useEffect, useState } from "../lib.js";
+import { Sentences } from "../widgets/advice.js";
 import { Icon } from "../widgets/icon.js";
 import { Overlay } from "../charts/overlay.js";
 import { SERIES } from "../charts/palette.js";
@@ -54,8 +55,8 @@ const folder = (path) => (path ?? "").split("/").filter(Boolean).at(-1);
 function Row({ run, open, settings, results, chosen, toggle, steers, again }) {
   const [tone, sign] = SIGNS[run.status] ?? ["", "dot"], mine = run.name === open?.name, at = chosen.indexOf(run.name);
   return html`<tr class=${mine ? "me" : ""}><td><label class="pick"><input type="checkbox" checked=${at >= 0} aria-label=${t("runs.overlay", { name: run.name })} onChange=${toggle} /><span class=${`swatch ${at < 0 ? "" : `c-${SERIES[at % SERIES.length]}`}`} aria-hidden="true"></span></label></td>
-    <th scope="row"><code>${run.name}</code>${run.status === "unreadable" ? html`<p class="note">${run.why}</p>` : null}</th><td><span class=${`st ${tone}`}><${Icon} name=${sign} />${t.has(`run.${run.status}`) ? t(`run.${run.status}`) : run.status}</span></td>
-    <td class="r" data-k=${t("axis.epoch.unit")}>${count(run.epochs)}</td>${results.map((name) => html`<td class="r" key=${name} data-k=${name}><b>${figure(run.metrics?.[name])}</b></td>`)}
+    <th scope="row"><code>${run.name}</code>${run.status === "unreadable" ? html`<p class="note">${run.why}</p>` : null}<${Sentences} of=${run.advice ?? []} /></th><td><span class=${`st ${tone}`}><${Icon} name=${sign} />${t.has(`run.${run.status}`) ? t(`run.${run.status}`) : run.status}</span></td>
+    <td class="r" data-k=${t("axis.epoch.unit")}>${count(run.epochs)}</td>${results.map((name) => html`<td class="r" key=${name} data-k=${name}><b>${figure(run.metrics?.[name])}</b>${Object.entries(run.baselines ?? {}).filter(([, values]) => Number.isFinite(values[name])).map(([of, values]) => html`<small key=${of} class="baseline">${of} ${figure(values[name])}</small>`)}</td>`)}
     ${settings.map((name) => html`<td key=${name} data-k=${name}>${mine || same(run, open, name) ? shown(run.settings?.[name]) : html`<mark>${shown(run.settings?.[name])}</mark>`}</td>`)}
     <td class="r" data-k=${t("axis.clock.unit")}>${spoken(run.seconds ?? NaN)}</td><td class="full"><${Actions} ...${{ run, mine, steers, again }} /></td></tr>`;
 }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from attrs import frozen
 
+from sigma_data.profiling.drafting import count_rows
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import draw_bars
+from sigma_kernel import Inspection
 from sigma_text.encoders.pieces import Counts, choose_length, read_texts
 
 MOST = 100_000  # texts that are looked at
@@ -71,3 +75,20 @@ def tabulate_classes(texts: Sequence[str], classes: Sequence[str]) -> Iterator[l
         shortest, median, longest = profile.lengths
         lengths = f"{shortest:,} … {median:,} … {longest:,}"
         yield [name, f"{len(own):,}", lengths, draw_bars(profile.histogram), shorten(own[0], 60)]
+
+
+def inspect_texts(place: Path, texts: Sequence[str], classes: Sequence[str], notes: Sequence[str] = ()) -> Inspection:
+    """Return the lengths and the words of texts at a place, in all and by class."""
+    profile = TextProfile.from_column(pa.array(texts, pa.large_string()))
+    counts = dict(sorted(Counter(classes).items()))
+    head = f"{place}: {profile.rows:,} texts in {len(counts)} classes, of {profile.sentence}"
+    document = {"name": place.name, **profile.to_json(), "classes": counts}
+    return Inspection(head, [*tabulate_classes(texts, classes)], [*notes, *describe_texts(texts, profile)], document)
+
+
+def describe_texts(texts: Any, profile: TextProfile) -> list[str]:
+    """Return a sentence for texts without words, and one for texts that occur twice."""
+    notes = [f"{count_rows(profile.empty)} without a word."] if profile.empty else []
+    if equal := len(texts) - len({*texts}):
+        notes.append(f"{count_rows(equal)} equal to an earlier text, which may be in another split.")
+    return notes
