@@ -222,3 +222,25 @@ def test_a_column_of_texts_that_does_not_fit_is_refused(arguments, message, tmp_
     assert main(["init", *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not [*tmp_path.glob("*.toml")]
+
+
+# -- running text ------------------------------------------------------------------------------------------------------
+def test_a_draft_for_running_text_trains_and_the_run_continues_texts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    verse = "the tiger burns so bright, in the forests of the night.\nwhat immortal hand or eye?\n"
+    write(tmp_path / "poems", {f"{i}.txt": verse * 6 for i in range(20)})
+    main(["init", "poems/"])
+    main(["run", "poems.toml", "--set", "trainer.epochs=6"])
+    (run,) = (tmp_path / "runs").iterdir()
+    capsys.readouterr()
+    text = "the tiger burns so bright, in"
+    main(["predict", str(run), "--text", text, "--length", "16", "--temperature", "0"])
+    assert capsys.readouterr().out == f"{text} the forests of \n"
+    main(["predict", str(run), "--text", text, "--length", "3", "--json"])
+    document = json.loads(capsys.readouterr().out)
+    assert document["continuation"] == load(run).generate(text, 3)
+    other = write(tmp_path / "other", {"a.txt": verse * 2, "b.txt": verse})
+    windows = load(run).read(other)
+    assert windows.shape == ((3 * len(verse) + 1) // windows.shape[1], windows.shape[1])
+    main(["predict", str(run), "other", "--output", "x.npy"])
+    assert np.load("x.npy").shape[:2] == windows.shape

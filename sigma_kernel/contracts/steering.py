@@ -387,7 +387,7 @@ class TextGenerator(Settled):
     def continuation(
         self, steps: Any, evaluator: Any, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0
     ) -> Iterator[str]:
-        """Return the pieces that continue a text, ``length`` in all, each computed on demand.
+        """Return the pieces that continue a text, ``length`` in all or fewer if it ends, each computed on demand.
 
         ``steps`` has the compiled programs of a network and the arrays that they run with, ``evaluator`` what the
         network has ``learned`` of its data and the preprocessing. The same ``seed`` continues a text in the same way;

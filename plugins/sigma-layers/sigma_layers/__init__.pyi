@@ -35,6 +35,7 @@ from sigma_layers.dense import Dense as Dense
 from sigma_layers.depthwise_conv1d import DepthwiseConv1d as DepthwiseConv1d
 from sigma_layers.depthwise_conv2d import DepthwiseConv2d as DepthwiseConv2d
 from sigma_layers.depthwise_conv3d import DepthwiseConv3d as DepthwiseConv3d
+from sigma_layers.document_mask import DocumentMask as DocumentMask
 from sigma_layers.dot import Dot as Dot
 from sigma_layers.dropout import Dropout as Dropout
 from sigma_layers.embedding import Embedding as Embedding

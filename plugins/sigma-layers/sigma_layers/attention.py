@@ -16,7 +16,7 @@ from sigma_kernel.settings import and_, ge, gt, lt
 from sigma_layers.dense import Dense
 from sigma_layers.dropout import Dropout
 from sigma_layers.masks import keys_of
-from sigma_layers.positions import check_sequence, rotate_pairs
+from sigma_layers.positions import check_sequence, length_of, rotate_pairs
 from sigma_layers.settings import architecture, count, flag
 
 
@@ -30,8 +30,9 @@ class Attention(Layer):
     ``(batch, heads, time, keys)``.
 
     Further inputs are settings, or linked to it: ``memory`` is a sequence ``(batch, keys, features)`` to attend to, in
-    place of its own; a ``mask`` holds the number of keys of each sample, ``(batch,)`` and int32, or one number for each
-    key, ``(batch, keys)``, which is 0 for those to ignore.  Where all are ignored, heads return 0.
+    place of its own; a ``mask`` holds the number of keys of each sample, ``(batch,)`` and int32, one number for each
+    key, ``(batch, keys)``, which is 0 for those to ignore, or, if it is causal, one number for each entry and key, as
+    ``DocumentMask`` returns it.  Where all are ignored, heads return 0.
 
     Shapes: ``(batch, time, features)`` -> ``(batch, time, units)``.
 
@@ -79,7 +80,7 @@ class Attention(Layer):
     def forward(self, context: Context, x: Node, *others: Node) -> Outputs:
         """Return the heads' outputs and weights; raises SigmaNetworkError if the inputs do not fit."""
         check_sequence("attention", x.shape[1:])
-        keys = keys_of("attention", x, others, self.causal)
+        keys = keys_of("attention", x, others, self.causal, length_of(context, x.shape[1]))
         size, pairs = self._key_size(x), self.key_value_heads or self.heads
         q = self._split(context, "query", x, self.heads, size)
         k = self._split(context, "key", keys.sequence, pairs, size)

@@ -18,12 +18,14 @@ Remembered = tuple[Node, Node, Node | None, dict[str, Node]]
 class Attended:
     """The sequence that attention attends to, and which of its entries count.
 
-    ``lengths``, ``(batch,)``, and ``present``, ``(batch, keys)`` and bool, are None if all of them do.
+    ``lengths``, ``(batch,)``, ``present``, ``(batch, keys)`` and bool, and ``pairs``, ``(batch, time, keys)`` and bool,
+    are None if all of them do.
     """
 
     sequence: Node
     lengths: Node | None
     present: Node | None
+    pairs: Node | None
     causal: bool
     own: bool
 
@@ -34,27 +36,36 @@ class Attended:
             return k, v, self._mask(self.present, k.shape[-2]), {}
         if not self.causal:
             raise SigmaNetworkError("attention: continues a sequence only if it is causal, as others look ahead.")
-        memory = {"keys": _update_cache(context, "keys", k, 2), "values": _update_cache(context, "values", v, 2)}
+        memory = {"keys": update_cache(context, "keys", k, 2), "values": update_cache(context, "values", v, 2)}
         if self.present is not None:
-            memory["present"] = _update_cache(context, "present", self.present, 1)
+            memory["present"] = update_cache(context, "present", self.present, 1)
         rows = f.iota((k.shape[-2], 1), axis=0) + there.position
         seen = f.reshape(rows >= f.iota((there.length,)), (1, 1, k.shape[-2], there.length))
         mask = self._mask(memory.get("present"), there.length)
         return memory["keys"], memory["values"], seen if mask is None else f.logical_and(mask, seen), memory
 
     def _mask(self, present: Node | None, count: int) -> Node | None:
-        """Return the mask ``(batch, 1, 1, keys)``."""
+        """Return the mask ``(batch, 1, 1, keys)``, or ``(batch, 1, time, keys)``."""
         if self.lengths is not None:
             within = f.reshape(self.lengths, (-1, 1)) > f.iota((count,), dtype=self.lengths.dtype)
             present = within if present is None else f.logical_and(present, within)
-        return None if present is None else f.reshape(present, (present.shape[0], 1, 1, count))
+        mask = None if present is None else f.reshape(present, (present.shape[0], 1, 1, count))
+        if self.pairs is None:
+            return mask
+        pairs = f.expand(self.pairs, 1)
+        return pairs if mask is None else f.logical_and(pairs, mask)
 
 
-def keys_of(where: str, x: Node, others: Sequence[Node], causal: bool) -> Attended:
-    """Sort the further inputs of attention by their shapes; raises SigmaNetworkError for those that do not fit."""
-    sequence, lengths, present = x, None, None
+def keys_of(where: str, x: Node, others: Sequence[Node], causal: bool, length: int) -> Attended:
+    """Sort the further inputs of attention by their shapes; raises SigmaNetworkError for those that do not fit.
+
+    ``length`` is that of whole sequences.
+    """
+    sequence, lengths, present, pairs = x, None, None, None
     for other in others:
-        if len(other.shape) == 3 and sequence is x:
+        if causal and pairs is None and other.shape[1:] == (x.shape[1], length):
+            pairs = f.not_equal(other, 0)
+        elif len(other.shape) == 3 and sequence is x:
             sequence = other
         elif lengths is None and (len(other.shape) == 1 or (other.shape[1:] == (1,) and x.shape[1] != 1)):
             lengths = f.reshape(other, other.shape[:1])
@@ -72,10 +83,10 @@ def keys_of(where: str, x: Node, others: Sequence[Node], causal: bool) -> Attend
         raise SigmaNetworkError(
             f"{where}: a mask for {present.shape[1]} keys does not fit {sequence.shape[1]}. Give one entry for each."
         )
-    return Attended(sequence, lengths, present, causal, sequence is x)
+    return Attended(sequence, lengths, present, pairs, causal, sequence is x)
 
 
-def _update_cache(context: Context, name: str, new: Node, axis: int) -> Node:
+def update_cache(context: Context, name: str, new: Node, axis: int) -> Node:
     """Return the cache with new entries written at their positions."""
     there = context.continuation
     assert there is not None

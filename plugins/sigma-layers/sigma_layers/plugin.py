@@ -53,6 +53,7 @@ LAYERS = {
     "embedding": ("Embedding", "One trained vector for each index."),
     "sinusoidal_positions": ("SinusoidalPositions", "Add sines and cosines of the position to a sequence."),
     "learned_positions": ("LearnedPositions", "Add a trained vector for its position to each entry of a sequence."),
+    "document_mask": ("DocumentMask", "Let attention see earlier entries of the same document alone."),
     "attention": ("Attention", "Multi-head attention, causal or not, to itself or to another sequence."),
     "transformer_encoder": ("TransformerEncoder", "Attention and a feed-forward network, with layer normalisation."),
     "transformer_decoder": ("TransformerDecoder", "Attention to itself and to another sequence, and a network."),
@@ -108,6 +109,7 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     " use_bias=bias",
     "embedding": "embed num_embeddings=vocabulary embedding_dim=units input_dim=vocabulary output_dim=units"
     " padding_idx=padding",
+    "document_mask": "block_diagonal_mask segment_mask eos_token_id=separator",
     "learned_positions": "position_embedding positional_embedding max_length=length sequence_length=length",
     "sinusoidal_positions": "positional_encoding sine_position_encoding",
     "transformer_decoder": "transformer_decoder_layer nhead=heads dim_feedforward=hidden intermediate_dim=hidden"

@@ -15,6 +15,7 @@ from sigma_kernel.errors import SigmaError, SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace
 from sigma_layers import (
     Attention,
+    DocumentMask,
     Input,
     Output,
     Pick,
@@ -132,6 +133,52 @@ def test_dropout_drops_in_training_alone() -> None:
     assert_array_equal(plain, dropped.value)
     it = trace_layer(Attention(2, dropout=0.5), _specs([X]), training=True)
     assert (it.run(it.values([X]))[0] != plain).all()
+
+
+# -- documents ---------------------------------------------------------------------------------------------------------
+class TestDocumentMask(LayerSuite):
+    inputs = (Spec((5,), "int32"),)
+
+    def make(self) -> Layer:
+        return DocumentMask()
+
+
+def read_mask(tokens: np.ndarray, separator: int = 0) -> np.ndarray:
+    it = trace_layer(DocumentMask(separator), _specs([tokens]), training=False)
+    return np.asarray(it.run([tokens])[0])
+
+
+def test_a_document_mask_is_a_triangle_for_each_document() -> None:
+    tokens = np.array([[7, 2, 7, 3, 3, 7], [2, 3, 2, 2, 3, 2], [7, 7, 7, 7, 7, 7]], np.int32)
+    mask = read_mask(tokens, 7)
+    for sizes, rows in zip(([1, 2, 3], [6], [1] * 6), mask, strict=True):
+        blocks = [np.tril(np.ones((size, size), bool)) for size in sizes]
+        starts = np.cumsum([0, *sizes])
+        expected = np.zeros((6, 6))
+        for start, block in zip(starts, blocks, strict=False):
+            expected[start : start + len(block), start : start + len(block)] = block
+        assert_array_equal(rows, expected)
+
+
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_packed_documents_are_encoded_as_each_alone(norm: str) -> None:
+    tokens = np.array([[3, 0, 4, 2, 0]], np.int32)
+    encoder = TransformerEncoder(3, causal=True, rotary=10.0, norm=norm, name="e")
+    packed, whole = Run(encoder, X[:1], read_mask(tokens)), Run(encoder, X[:1])
+    for part in (slice(0, 2), slice(2, 5)):
+        alone = Run(encoder, X[:1, part])
+        assert all((alone.parameters[name] == value).all() for name, value in whole.parameters.items() if "." in name)
+        assert_allclose(packed.value[:, part], alone.value, rtol=1e-10, atol=1e-12)
+    assert not np.allclose(whole.value[:, 2:], packed.value[:, 2:])
+
+
+def test_what_is_no_sequence_of_indices_and_masks_of_other_lengths_are_refused() -> None:
+    with pytest.raises(SigmaNetworkError, match=r"document_mask\(\(5, 6\)\): a sample must be a sequence of indices"):
+        read_mask(X)
+    with pytest.raises(SigmaNetworkError, match="is causal only within a sequence"):
+        Run(Attention(2, causal=True), X, np.ones((3, 4, 5)))
+    with pytest.raises(SigmaError, match=r"DocumentMask\.separator: must be a whole number"):
+        DocumentMask(0.5)
 
 
 # -- causality and masks -----------------------------------------------------------------------------------------------

@@ -7,10 +7,13 @@ from math import log
 from typing import ClassVar
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 from sigma_hooks.perplexity import Perplexity, PerplexityMetric
 from sigma_kernel.contracts import Metric
+from sigma_kernel.settings import and_, finite, gt
+
+LENGTH = and_(finite, gt(0))
 
 
 @frozen
@@ -22,13 +25,17 @@ class BitsPerCharacterMetric(PerplexityMetric):
 
     Args:
         ignore_index: Label that does not count, such as that of padding.
+        characters: Mean number of characters of a label: 1 for characters, or that of the tokens of a text, so that
+            models of different tokens compare.
     """
+
+    characters: float = field(default=1.0, validator=LENGTH)
 
     called: ClassVar[str] = "bits_per_character"
 
     def value(self, totals: np.ndarray, rows: int) -> float:
         """Return the bits for one character; NaN if none counts."""
-        return self.mean(totals) / log(2)
+        return self.mean(totals) / (log(2) * self.characters)
 
 
 @define(eq=False, kw_only=True)
@@ -37,8 +44,12 @@ class BitsPerCharacter(Perplexity):
 
     Args:
         ignore_index: Label that does not count, such as that of padding.
+        characters: Mean number of characters of a label: 1 for characters, or that of the tokens of a text, so that
+            models of different tokens compare.
     """
+
+    characters: float = field(default=1.0, validator=LENGTH)
 
     def named_metrics(self) -> Mapping[str, Metric]:
         """Return the bits per character and the configured metrics."""
-        return {"bits_per_character": BitsPerCharacterMetric(self.ignore_index), **self.metrics}
+        return {"bits_per_character": BitsPerCharacterMetric(self.ignore_index, self.characters), **self.metrics}

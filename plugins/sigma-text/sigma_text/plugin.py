@@ -5,11 +5,13 @@ from __future__ import annotations
 from sigma_kernel import Component, hookimpl
 
 SIGMA_API = "1.0"
-BITS = "bpc bits_per_char bits_per_byte bpb"
+BITS = "bpc bits_per_char bits_per_byte bpb bits_per_token"
 OF_COLUMNS = (
     Component(
-        "dataset", "texts", "sigma_text.datasets.texts:Texts", "Your own text files, in a folder for each class.",
-        also_known_as="text_dataset_from_directory load_files text_folder directory=folder",
+        "dataset", "texts", "sigma_text.datasets.texts:Texts",
+        "Your own text files, in a folder for each class, or as running text.",
+        also_known_as="packed_dataset group_texts block_size=context context_length=context"
+        " text_dataset_from_directory load_files text_folder directory=folder",
     ),
     Component(
         "dataset", "speeches", "sigma_text.datasets.speeches:Speeches",
@@ -27,7 +29,7 @@ OF_COLUMNS = (
     ),
     Component(
         "inspector", "texts", "sigma_text.profiling.inspector:TextInspector",
-        "A folder of text files for each class, or a column of texts.",
+        "Text files, in a folder for each class or not, or a column of texts.",
     ),
 )  # fmt: skip
 
@@ -39,7 +41,7 @@ def sigma_components() -> list[Component]:
         *OF_COLUMNS,
         Component(
             "generator", "characters", "sigma_text.writing:CharacterGenerator",
-            "Continue a text character by character.", default_for="generator",
+            "Continue a text by characters or tokens.", default_for="generator",
         ),
         Component(
             "dataset", "shakespeare", "sigma_text.datasets.shakespeare:Shakespeare",
@@ -57,7 +59,7 @@ def sigma_components() -> list[Component]:
         ),
         Component(
             "hook", "text_sample", "sigma_text.text_sample:TextSample",
-            "Show what a network of characters writes while it learns.",
+            "Show what a network of characters or tokens writes while it learns.",
             also_known_as="generate sample_text generation_callback prompt=text max_new_tokens=length",
             formerly="sigma-hooks:text_sample",
         ),

@@ -86,6 +86,21 @@ def inspect_texts(place: Path, texts: Sequence[str], classes: Sequence[str], not
     return Inspection(head, [*tabulate_classes(texts, classes)], [*notes, *describe_texts(texts, profile)], document)
 
 
+def inspect_running(place: Path, texts: Sequence[str], notes: Sequence[str] = ()) -> Inspection:
+    """Return the lengths of texts without classes at a place."""
+    profile = TextProfile.from_column(pa.array(texts, pa.large_string()))
+    head = f"{place}: {describe_running(texts, profile)}"
+    document = {"name": place.name, **profile.to_json(), "characters": sum(map(len, texts))}
+    rows = [row[1:] for row in tabulate_classes(texts, [""] * len(texts))]
+    return Inspection(head, rows, [*notes, *describe_texts(texts, profile)], document)
+
+
+def describe_running(texts: Sequence[str], profile: TextProfile) -> str:
+    """Return how much running text there is, as a part of a sentence."""
+    what = "1 text" if len(texts) == 1 else f"{len(texts):,} texts"
+    return f"{what} without classes, {sum(map(len, texts)):,} characters, {profile.words:,} different words"
+
+
 def describe_texts(texts: Any, profile: TextProfile) -> list[str]:
     """Return a sentence for texts without words, and one for texts that occur twice."""
     notes = [f"{count_rows(profile.empty)} without a word."] if profile.empty else []

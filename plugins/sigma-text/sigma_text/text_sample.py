@@ -16,12 +16,12 @@ class TextSample(Hook):
     """Continue a text by the network that is trained; log the whole, and publish it as ``text.sample``.
 
     The run folder's ``metrics.jsonl`` has it among the ``texts`` of the row of its epoch.
-    ``sigma predict RUN --text`` writes the same characters for the same parameters, length, temperature and seed.
+    ``sigma predict RUN --text`` writes the same for the same parameters, length, temperature and seed.
 
     Args:
         text: Beginning of the text.
-        length: Number of characters that are added.
-        temperature: With 0, the most probable characters; below 1, safer ones than those that the network predicts.
+        length: Number of characters or tokens that are added; fewer, if the text ends.
+        temperature: With 0, the most probable ones; below 1, safer ones than those that the network predicts.
         seed: Seed of the random choices; the same each time, so that samples can be compared.
     """
 

@@ -1,10 +1,10 @@
-"""Windows of a text as a data set: characters by index, and as targets the characters that follow them."""
+"""Windows of a text as a data set: characters or tokens by index, and as targets those that follow them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import evolve, frozen
@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 from sigma_data.arrays import read_only
 from sigma_kernel import Dataset, Label, SigmaDataError
 from sigma_kernel.graph import Spec
+from sigma_text.vocabularies import TokenVocabulary
 
 SHOWN = 8  # characters named in an error
 
@@ -25,16 +26,18 @@ class TextWindows(Dataset):
     SigmaDataError for a text that is too short for one window.
     """
 
+    unit: ClassVar[str] = "characters"
+
     where: str
     codes: np.ndarray
-    characters: str
+    characters: Sequence[str]
     length: int
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaDataError unless there is a window."""
         if len(self.codes) <= self.length:
             raise SigmaDataError(
-                f"{self.where}: has {len(self.codes)} characters; a window with length = {self.length} takes "
+                f"{self.where}: has {len(self.codes)} {self.unit}; a window with length = {self.length} takes "
                 f"{self.length + 1}. Choose a smaller length, a larger share, or a longer text."
             )
 
@@ -67,12 +70,14 @@ class TextWindows(Dataset):
         if classes and len(self.characters) > classes:
             count = len(self.characters)
             raise SigmaDataError(
-                f"{self.where}: the text has {count} different characters, and the network predicts {classes}. "
+                f"{self.where}: the text has {count} different {self.unit}, and the network predicts {classes}. "
                 f"Write embedding({count}, ...) and output({count})."
             )
-        characters = "".join(map(str, names))
-        if not names or characters == self.characters:
-            return self
+        return self.recode([*map(str, names)]) if names and [*names] != [*self.characters] else self
+
+    def recode(self, names: Sequence[str]) -> TextWindows:
+        """Return the windows by the characters of a trained network; SigmaDataError for those that it has not."""
+        characters = "".join(names)
         codes = np.array([characters.find(c) for c in self.characters], np.int32)
         if lost := [self.characters[i] for i in np.unique(self.codes) if codes[i] < 0]:
             raise unknown(self.where, lost, characters, "The network has not learned them: replace them.")
@@ -85,7 +90,31 @@ class TextWindows(Dataset):
     @property
     def learned(self) -> Mapping[str, Any]:
         """Return the characters, from which a trained network predicts a text."""
-        return {"characters": self.characters}
+        return {"characters": "".join(self.characters)}
+
+
+@frozen(eq=False, slots=False)
+class TokenWindows(TextWindows):
+    """Windows of ``length`` tokens of texts that follow one another, with index 0 between them.
+
+    ``characters`` are the names of the tokens by index, and ``vocabulary`` what encodes and decodes texts.
+    """
+
+    unit: ClassVar[str] = "tokens"
+
+    vocabulary: TokenVocabulary
+
+    def recode(self, names: Sequence[str]) -> TextWindows:
+        """Raise SigmaDataError, as the network knows other tokens."""
+        raise SigmaDataError(
+            f"{self.where}: was divided into other tokens than those of the network. Predict from the texts with "
+            "`sigma predict RUN texts/`, or give both runs the same `file` of byte pairs."
+        )
+
+    @property
+    def learned(self) -> Mapping[str, Any]:
+        """Return the tokens, from which a trained network continues a text."""
+        return {"tokens": self.vocabulary.to_plain()}
 
 
 def indices(text: str, characters: str, where: str, remedy: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Continue a text: draw each character from the network's prediction after the previous ones."""
+"""Continue a text: draw each character or token from the network's prediction after the previous ones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from sigma_step.drafts import simplified_step
 from sigma_step.model import LAYERS, Model
 from sigma_step.steps import Steps
 from sigma_text.continued import Continued
+from sigma_text.vocabularies import Vocabulary, read_vocabulary
 from sigma_training.data.preprocessing import conform
 from sigma_training.evaluator import Evaluator
 
 MEMORY, POSITION = "memory.", "position"  # in the state and among the live values of a step
 STREAM = 0xFFFF_FF20  # of random numbers
-SHOWN = 8  # characters named in an error
 
 
 def next_entry(model: Model) -> Step:
@@ -74,61 +74,63 @@ class TextWriter:
 
 @frozen
 class CharacterGenerator(TextGenerator):
-    """Continue a text character by character.
+    """Continue a text character by character, or token by token, as the network was trained.
 
-    At ``temperature`` 0, it is the most probable character, the first of equal ones. Otherwise characters are drawn
-    from the probabilities to the power of ``1 / temperature``, by random numbers of the ``seed``.
+    At ``temperature`` 0, it is the most probable one, the first of equal ones. Otherwise they are drawn from the
+    probabilities to the power of ``1 / temperature``, by random numbers of the ``seed``.
     """
 
     def continuation(
         self, steps: Steps, evaluator: Evaluator, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0
     ) -> Iterator[str]:
-        """Return the continuation of a text, character by character.
+        """Return the continuation of a text, piece by piece: of ``length`` characters or tokens, or up to its end.
 
-        Raises SigmaConfigError for wrong settings, SigmaDataError for unknown characters, SigmaNetworkError for a
-        network that was not trained on text, or does not continue any.
+        An unknown token is never drawn.  Raises SigmaConfigError for wrong settings, SigmaDataError for unknown
+        characters, SigmaNetworkError for a network that was not trained on text, or does not continue any.
         """
-        chars, output = _learned_characters(steps.programs.model, evaluator.learned)
+        vocabulary, output = _learned_vocabulary(steps.programs.model, evaluator.learned)
         if not is_whole(length, 0):
             raise SigmaConfigError(f"generate: length must be a whole number from 0 on (got {length!r}).")
         if not is_finite(temperature) or temperature < 0:
             raise SigmaConfigError(f"generate: temperature must be a number from 0 on (got {temperature!r}).")
         if not isinstance(text, str) or not text:
             raise SigmaDataError(f"generate: the text must be a string of at least one character (got {text!r}).")
-        if lost := [c for c in dict.fromkeys(text) if c not in chars]:
-            listing = ", ".join(map(repr, lost[:SHOWN])) + (" ..." if len(lost) > SHOWN else "")
-            raise SigmaDataError(
-                f"generate: the network has not learned {listing}. It knows these characters: {chars!r}."
-            )
-        codes, draw = [chars.index(c) for c in text], Draw(as_seed(seed), STREAM)
+        codes, draw = vocabulary.encode(text), Draw(as_seed(seed), STREAM)
         writer = TextWriter(steps, evaluator)
 
-        def grown() -> str:
-            codes.append(_draw_index(writer.predict_next(codes)[output][: len(chars)], temperature, draw))
-            return chars[codes[-1]]
+        def draw_codes() -> Iterator[int]:
+            for _ in range(length):
+                probabilities = writer.predict_next(codes)[output][: len(vocabulary)]
+                code = _draw_index(probabilities, temperature, draw, vocabulary.unknown)
+                if code == vocabulary.end:
+                    return
+                yield code
 
-        return (grown() for _ in range(length))
+        return vocabulary.stream(codes, draw_codes())
 
 
-def _learned_characters(model: Model, learned: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the characters that a network has learned, by index, and the output that predicts them."""
-    sections, chars, outputs = model.network.sections(costs=False), learned.get("characters"), model.network.choosing()
+def _learned_vocabulary(model: Model, learned: Mapping[str, Any]) -> tuple[Vocabulary, str]:
+    """Return what a network has learned to write, and the output that predicts it."""
+    sections, outputs = model.network.sections(costs=False), model.network.choosing()
     if len(sections) > 1:
         raise SigmaNetworkError(
             f"generate: the network reads {', '.join(sections)}. Only one with one input continues a text. With an "
             "encoder and a decoder, extend the target by predict: choose its next entry, append it, and predict again."
         )
-    if not chars or not outputs:
+    vocabulary = read_vocabulary(learned)
+    if vocabulary is None or not outputs:
         raise SigmaNetworkError(
             "generate: the network has not learned to predict characters. Train it on text: dataset = 'text', with "
             "embedding(...) + lstm(128, sequence=true) + output(...) + softmax_cross_entropy()."
         )
-    return str(chars), outputs[0]
+    return vocabulary, outputs[0]
 
 
-def _draw_index(probabilities: np.ndarray, temperature: float, draw: Draw) -> int:
+def _draw_index(probabilities: np.ndarray, temperature: float, draw: Draw, never: int | None = None) -> int:
     if not np.isfinite(probabilities).all():
         raise SigmaNetworkError("generate: predictions are not finite. Train with other settings, or a nan_guard.")
+    if never is not None:
+        probabilities = np.where(np.arange(len(probabilities)) == never, 0, probabilities)
     if temperature == 0:
         return int(probabilities.argmax())
     with np.errstate(divide="ignore", over="ignore"):

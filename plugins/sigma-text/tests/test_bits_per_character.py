@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sigma_hooks import PerplexityMetric
-from sigma_kernel import Metric
+from sigma_kernel import Metric, SigmaConfigError
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Spec, interpret, numpy_namespace, trace
@@ -46,6 +46,15 @@ class TestBitsPerCharacter(MetricSuite):
 class TestBitsPerCharacterHook(HookSuite):
     def make(self) -> Hook:
         return BitsPerCharacter()
+
+
+def test_bits_of_tokens_are_divided_by_their_characters() -> None:
+    per_token = measured(PerplexityMetric(), SCORES, LABELS)
+    assert measured(BitsPerCharacterMetric(characters=4.5), SCORES, LABELS) == pytest.approx(np.log2(per_token) / 4.5)
+    assert BitsPerCharacter(characters=4.5).named_metrics() == {"bits_per_character": BitsPerCharacterMetric(None, 4.5)}
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(SigmaConfigError, match="BitsPerCharacterMetric.characters"):
+            BitsPerCharacterMetric(characters=wrong)
 
 
 # -- edges -------------------------------------------------------------------------------------------------------------

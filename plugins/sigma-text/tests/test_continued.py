@@ -15,6 +15,7 @@ from sigma_layers import (
     LSTM,
     Attention,
     Dense,
+    DocumentMask,
     Embedding,
     Flatten,
     Function,
@@ -92,6 +93,17 @@ def test_entry_by_entry_gives_the_numbers_of_the_whole_sequence(name: str, count
     model = Model(network(MODELS[name]()))
     found = model.pieces(count)
     np.testing.assert_allclose(found, model.whole()[:, : found.shape[1]], rtol=1e-11, atol=1e-13)
+
+
+def test_documents_apart_are_continued_as_whole_sequences() -> None:
+    tokens = Input(LENGTH, dtype="int32")
+    apart = tokens + DocumentMask()
+    encoder = TransformerEncoder(2, causal=True, rotary=100.0, mask=apart)
+    trunk = tokens + Embedding(VOCABULARY, 8) + encoder
+    model = Model(Network.build(trunk + Output(VOCABULARY) + SoftmaxCrossEntropy()))
+    assert (TOKENS[:, :-1] == 0).any()
+    for count in (1, LENGTH):
+        np.testing.assert_allclose(model.pieces(count), model.whole(), rtol=1e-11, atol=1e-13)
 
 
 def test_a_position_computed_again_forgets_what_it_was() -> None:

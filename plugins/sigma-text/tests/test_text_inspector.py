@@ -165,3 +165,72 @@ def test_a_data_set_of_texts_has_the_profile_of_its_folder(tmp_path: Path) -> No
     assert str(profile) == str(TextInspector().inspect(tmp_path))
     assert profile.document["classes"] == {"bad": 4, "good": 4}
     assert profile.document["lengths"] == {"shortest": 2, "median": 3, "longest": 5, "usual": 5}
+
+
+# -- running text ------------------------------------------------------------------------------------------------------
+PROSE = "It was a dark night and the rain fell hard.\nNobody was out; the wind howled, howled and howled.\n"
+
+
+class TestRunningText(InspectorSuite):
+    def make(self) -> Inspector:
+        return TextInspector()
+
+    def place(self, folder: Path) -> Path:
+        return write_running(folder)
+
+
+def write_running(folder: Path, times: int = 20) -> Path:
+    (folder / "novel.txt").write_text(PROSE * times)
+    return folder / "novel.txt"
+
+
+def test_running_text_is_told_from_tables(tmp_path: Path) -> None:
+    novel = write_running(tmp_path)
+    assert TextInspector().takes(novel)
+    assert TextInspector().takes(tmp_path)
+    assert not TableInspector().takes(novel)
+    assert not TableInspector().takes(tmp_path)
+    tables = (
+        "city,mood\nOld York,quite good\nNew York,rather bad\n",
+        "1.5 2.5 3\n4 5 6\n",
+        "name\nAnna\nBen\n",
+        "the city\tthe mood\nOld York\tvery good\n",
+        "a b c\nd e f\ng h i\nj k l\n",
+        "",
+    )
+    for number, table in enumerate(tables):
+        place = tmp_path / f"{number}.txt"
+        place.write_text(table)
+        assert TableInspector().takes(place), table
+    assert TableInspector().takes(tmp_path)  # some of its files are tables
+
+
+def test_an_inspection_of_running_text_counts_characters(tmp_path: Path) -> None:
+    inspection = TextInspector().inspect(write_running(tmp_path))
+    assert inspection.head.endswith("1 text without classes, 1,920 characters, 17 different words")
+    assert inspection.document["characters"] == 1920
+    assert [row[0] for row in inspection.table] == ["texts", "1"]
+
+
+def test_running_text_gets_a_model_of_characters_and_much_of_it_one_of_byte_pairs(tmp_path: Path) -> None:
+    few = read_draft(write_running(tmp_path))
+    assert few["data"]["encoder"] == {"type": "tokens", "by": "characters", "most": 2 + len({*PROSE}), "lower": False}
+    assert few["data"]["split"] == {"training": 0.9, "validation": 0.1}
+    assert few["hooks"]["score"] == {"type": "bits_per_character", "on": "validation", "every": "1 epoch"}
+    assert few["hooks"]["writes"]["text"] == "It was a dark night and"
+    many = read_draft(write_running(tmp_path, 12_000))
+    assert many["data"]["encoder"] == {"type": "tokens", "by": "pairs", "most": 1000, "lower": False}
+    assert "embedding(1000, 64)" in many["network"]["architecture"]
+    assert many["hooks"]["score"]["characters"] == pytest.approx(len(PROSE) / 25)  # its words and marks
+    assert many["data"]["context"] == 128
+
+
+def test_folders_of_running_text_may_be_splits(tmp_path: Path) -> None:
+    for part in ("training", "validation"):
+        (tmp_path / "all" / part).mkdir(parents=True)
+        write_running(tmp_path / "all" / part)
+    assert TextInspector().takes(tmp_path / "all")
+    draft = read_draft(tmp_path / "all")
+    assert "split" not in draft["data"]
+    with pytest.raises(SigmaConfigError, match=r"--target: is for tables; .*all is running text"):
+        TextInspector().draft(tmp_path / "all", "x", {"target": "mood"})

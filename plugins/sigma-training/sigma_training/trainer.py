@@ -247,10 +247,11 @@ class NetworkTrainer(Settings, contracts.Trainer):
         return self._measure(weights, Evaluator.classify, samples)
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0, weights: str = "") -> str:
-        """Return the ``length`` characters that continue a text, by a network that was trained on characters.
+        """Return what continues a text: ``length`` characters, or tokens, as those that the network was trained on.
 
-        They are drawn from the predicted probabilities to the power of ``1 / temperature``, by random numbers of the
-        ``seed``; at temperature 0, each is the most probable one.  ``weights`` are those of :meth:`evaluate`.  Raises
+        It is shorter if the text ends before.  They are drawn from the predicted probabilities to the power of ``1 /
+        temperature``, by random numbers of the ``seed``; at temperature 0, each is the most probable one.
+        ``weights`` are those of :meth:`evaluate`.  Raises
         SigmaDataError for characters that the network has not learned.
         """
         return str(self._measure(weights, Evaluator.generate, text, length, temperature, seed))

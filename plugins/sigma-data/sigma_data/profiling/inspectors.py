@@ -13,6 +13,7 @@ from sigma_data.profiling.drafting import TableDraft, choose_task, count_rows
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.pictures import holds_pictures
 from sigma_data.profiling.profile import MOST, Profile, profile_table
+from sigma_data.profiling.prose import is_prose
 from sigma_data.tables import InMemory, RecordBatches, open_table
 from sigma_kernel import CachedData, ConfigurationDraft, Inspection, Inspector, SigmaConfigError
 
@@ -33,9 +34,9 @@ class TableInspector(Inspector):
         """Return whether the name is that of a table, or a folder has files with such names."""
         if place.is_dir():
             files = [file for file in place.rglob("*") if not file.name.startswith(".") and _is_table(file)]
-            texts = all(_is_text_of_class(file, place) for file in files)
+            texts = all(_is_text_of_class(file, place) for file in files) or is_prose(*files)
             return not texts and not holds_pictures(place)  # of which it may have the labels
-        return _is_table(place)
+        return _is_table(place) and not is_prose(place)
 
     def hold(self, given: Any) -> Any:
         """Return a frame, or anything that Arrow reads, as a table of Arrow."""

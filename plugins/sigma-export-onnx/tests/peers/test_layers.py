@@ -89,6 +89,7 @@ EXAMPLES = {
     "embedding": [(layers.Embedding(3, 4), [WORDS]), (layers.Embedding(3, 4, padding=1), [WORDS])],
     "sinusoidal_positions": [(layers.SinusoidalPositions(), [TEXT])],
     "learned_positions": [(layers.LearnedPositions(9), [TEXT])],
+    "document_mask": [(layers.DocumentMask(1), [WORDS])],
     "attention": [
         (layers.Attention(2), [TEXT]),
         (layers.Attention(2, causal=True, rotary=10.0), [TEXT]),

@@ -174,11 +174,11 @@ class Trained:
         return evaluator.classify(steps, arrays)
 
     def generate(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> str:
-        """Return the ``length`` characters that continue a text, as ``trainer.generate`` does."""
+        """Return what continues a text, ``length`` characters or tokens, as ``trainer.generate`` does."""
         return "".join(self.continuation(text, length, temperature, seed))
 
     def continuation(self, text: str, length: int = 200, temperature: float = 1.0, seed: int = 0) -> Iterator[str]:
-        """Return the same characters one after another, as they are computed."""
+        """Return the same text piece by piece, as it is computed."""
         tokens = {name: np.zeros((1, *shape), np.int32) for name, shape in self.shapes.items()}
         evaluator, steps, _ = self._ready(tokens)
         return evaluator.continuation(steps, text, length, temperature, seed)

@@ -1,4 +1,4 @@
-"""``sigma predict --text``: continue a text with a network that was trained on characters."""
+"""``sigma predict --text``: continue a text with a network that was trained on characters or tokens."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ def text_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--temperature",
             metavar="X",
             type=click.FloatRange(min=0),
-            help="With --text: 0 for the most probable characters, below 1 for safer ones, by default 1.",
+            help="With --text: 0 for the most probable characters or tokens, below 1 for safer ones, by default 1.",
         ),
         click.option(
-            "--length", metavar="N", type=click.IntRange(min=1), help="With --text: characters to add, by default 200."
+            "--length",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="With --text: characters or tokens to add, by default 200; fewer, if the text ends.",
         ),
         click.option("--text", metavar="TEXT", help="Continue this text, or predict from it."),
     ):
@@ -50,17 +53,17 @@ def check_options(inputs: tuple[Path, ...], how: Mapping[str, Any], others: Mapp
 
 
 def write_on(run: Path, model: Trained, how: Mapping[str, Any], as_json: bool) -> None:
-    """Print a text and its continuation, each character as soon as it is drawn."""
+    """Print a text and its continuation, each piece as soon as it is drawn."""
     chosen = DEFAULTS | {name: value for name, value in how.items() if value is not None}
     try:
         added = model.continuation(**chosen)
-        first = next(added)  # refuses a network that cannot continue text, before anything is printed
+        first = next(added, "")  # refuses a network that cannot continue text, before anything is printed
     except (SigmaDataError, SigmaNetworkError) as error:
         raise SigmaConfigError(f"{run}: {str(error).removeprefix('generate: ')}") from error
     if as_json:
         document({"folder": str(run), "checkpoint": str(model.path), **chosen, "continuation": first + "".join(added)})
         return
     click.echo(chosen["text"] + first, nl=False)
-    for character in added:
-        click.echo(character, nl=False)
+    for piece in added:
+        click.echo(piece, nl=False)
     click.echo()

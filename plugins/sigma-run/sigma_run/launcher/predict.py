@@ -51,8 +51,8 @@ def predict(
     With --save, the predictions become a table, with the columns that name a row, classes by name and probabilities;
     INPUT may be larger than memory, and have any format of tables.
 
-    With --text, a network that was trained on characters continues a text instead; one that was trained on texts
-    predicts from it.
+    With --text, a network that was trained to predict characters or tokens continues a text instead; one that was
+    trained on texts with a class predicts from it.
     """
     wanted = WantedTable(how.pop("save"), how.pop("keep"), how.pop("force"))
     others = {"--output": output is not None, "--save": wanted.path is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -79,8 +79,20 @@ class Pairs:
             lengths.update(len(ids) for some in self._encode(texts) for ids in some)
         return lengths
 
-    def encode(self, texts: Any, length: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the texts of all tokens, at most ``length`` of each, and the tokens' numbers."""
+    @property
+    def tokens(self) -> list[str]:
+        """Return the name of each token, by number."""
+        return [self.tokenizer.id_to_token(number) or f"<{number}>" for number in range(self.size)]
+
+    def decode(self, numbers: Sequence[int]) -> str:
+        """Return the text of tokens; incomplete characters are replaced."""
+        library, own = _import_library(), self.tokenizer
+        if own.decoder is None and isinstance(own.pre_tokenizer, library.pre_tokenizers.ByteLevel):  # as learned here
+            return str(library.decoders.ByteLevel().decode([own.id_to_token(number) for number in numbers]))
+        return str(own.decode([*numbers], skip_special_tokens=False))
+
+    def encode(self, texts: Any, length: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the texts of all tokens, at most ``length`` of each if given, and the tokens' numbers."""
         counts, parts = list[int](), [np.zeros(0, np.int64)]
         for some in self._encode(texts):
             numbers = [ids[:length] for ids in some]

@@ -12,17 +12,9 @@ from attrs import converters, field, frozen
 from sigma_kernel import Encoder, SigmaConfigError
 from sigma_kernel.settings import ge, in_, optional
 from sigma_text.encoders.pairs import Pairs
-from sigma_text.encoders.pieces import (
-    Counts,
-    Pieces,
-    choose_length,
-    fill_rows,
-    place_pieces,
-    read_all_texts,
-    read_texts,
-)
+from sigma_text.encoders.pieces import Counts, choose_length, fill_rows, read_all_texts, read_texts
+from sigma_text.encoders.tokenisers import FIRST, PairTokeniser, PieceTokeniser, Tokeniser
 
-FIRST = 2  # index after those of padding and of unknown tokens
 BYTES = 256
 
 
@@ -84,23 +76,26 @@ class TokensEncoder(Encoder):
         if self.file is not None:
             pairs = Pairs.from_file(self.file)
         else:
-            pairs = Pairs.learn(read_all_texts(columns, self._lowers), self.most - FIRST)
-        length = self.length or choose_length(pairs.count_lengths(read_all_texts(columns, self._lowers)))
+            pairs = Pairs.learn(read_all_texts(columns, self.lowers), self.most - FIRST)
+        length = self.length or choose_length(pairs.count_lengths(read_all_texts(columns, self.lowers)))
         return {"tokenizer": pairs.to_plain(), "length": length}
 
     @property
-    def _lowers(self) -> bool:
+    def lowers(self) -> bool:
+        """Return whether texts are read in lower case."""
         return self.lower and self.file is None  # a tokenizer has its own way
 
     def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
         """Return the indices, int32, of shape (rows, length)."""
-        texts, length = read_texts(column, self._lowers), int(state["length"])
+        length = int(state["length"])
+        rows, indices = self.open(state).split(read_texts(column, self.lowers), length)
+        return fill_rows(len(column), length, rows, indices)
+
+    def open(self, state: Mapping[str, Any]) -> Tokeniser:
+        """Return what divides texts into tokens, and joins these; raise SigmaDataError for a damaged state."""
         if self.by == "pairs":
-            rows, indices = Pairs.from_plain(state["tokenizer"]).encode(texts, length)
-        else:
-            pieces = Pieces.from_texts(texts, self.by)
-            rows, indices = pieces.rows, place_pieces(pieces, state["tokens"])
-        return fill_rows(len(column), length, rows, indices + FIRST)  # an unknown one is -1
+            return PairTokeniser(self.lowers, Pairs.from_plain(state["tokenizer"]))
+        return PieceTokeniser(self.lowers, self.by, tuple(state["tokens"]))
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the column with the number of each token of a text."""
@@ -108,5 +103,4 @@ class TokensEncoder(Encoder):
 
     def size(self, state: Mapping[str, Any]) -> int:
         """Return the number of indices: the ``vocabulary`` of a layer ``embedding``."""
-        tokens = Pairs.from_plain(state["tokenizer"]).size if self.by == "pairs" else len(state["tokens"])
-        return FIRST + tokens
+        return self.open(state).size

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from sigma_data.profiling.drafting import FEWEST, SHARES, PredictionTask, choose_batch_size, quote
-from sigma_text.encoders.tokens import FIRST
+from sigma_text.encoders.tokenisers import FIRST
 from sigma_text.profile import TextProfile
 
 FEW = 5_000  # texts below which a bag of words is better than embeddings

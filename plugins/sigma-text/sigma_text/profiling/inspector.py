@@ -15,47 +15,65 @@ from sigma_data.profiling.drafting import PredictionTask, choose_task, quote
 from sigma_data.profiling.inspectors import TableInspector
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import profile_table
+from sigma_data.profiling.prose import is_prose
 from sigma_data.tables import open_table
 from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError, SigmaDataError
 from sigma_kernel.errors import suggest_name
 from sigma_text.datasets.encoded_texts import LabelledTexts
 from sigma_text.datasets.texts import Texts
-from sigma_text.profile import TextProfile, describe_texts
+from sigma_text.profile import TextProfile, describe_running, describe_texts
 from sigma_text.profiling.drafting import TextDraft
+from sigma_text.profiling.language_drafting import LanguageDraft
 
 END = ".txt"
 
 
 @frozen
 class TextInspector(Inspector):
-    """Inspect texts: a folder of text files for each class, or the column ``text`` of a table."""
+    """Inspect texts: a folder of text files for each class, running text, or the column ``text`` of a table."""
 
     wishes: ClassVar[tuple[str, ...]] = ("target", "text")
 
     def takes(self, place: Path) -> bool:
-        """Return whether a folder has folders of text files, or the name is that of a table."""
+        """Return whether a folder has text files, a file is running text, or the name is that of a table."""
         tables = TableInspector()
         if not place.is_dir():
-            return tables.takes(place)
-        if tables.takes(place) or not any(place.glob(f"*/**/*{END}")):
+            return tables.takes(place) or is_prose(place)
+        if tables.takes(place) or not any(place.glob(f"**/*{END}")):
             return False
         return not list_pictures(place).pictures
 
     def inspect(self, place: Path) -> Inspection:
         """Return the lengths and the words of texts by class; of a table, its profile."""
-        if not place.is_dir():
+        if not place.is_dir() and not is_prose(place):
             return TableInspector().inspect(place)
         return Texts(place).profile()
 
     def draft(self, place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
-        """Return a configuration that predicts the class of files, or the ``target`` from the column ``text``."""
+        """Return a configuration that predicts the class of files, the next token, or the ``target`` from a column."""
         if unknown := {*wishes} - {*self.wishes}:
             raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit texts. Give --text and --target.")
-        draft = (_draft_folder if place.is_dir() else _draft_table)(place, written, wishes)
-        return ConfigurationDraft(draft.name, draft.text, draft.notes)
+        draft = _draft_texts if place.is_dir() or is_prose(place) else _draft_table
+        return draft(place, written, wishes)
 
 
-def _draft_folder(place: Path, written: str, wishes: Mapping[str, str]) -> TextDraft:
+def _draft_texts(place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
+    texts = Texts(place)
+    if wishes and not texts.has_classes:
+        raise SigmaConfigError(f"--{min(wishes)}: is for tables; {place} is running text. Leave it out.")
+    if texts.has_classes:
+        return _draft_folder(place, written, wishes)
+    listed = texts.read_documents()
+    profile = TextProfile.from_column(pa.array(listed.texts, pa.large_string()))
+    head = f"{place.name}: {describe_running(listed.texts, profile)}"
+    lines = ('dataset = "texts"', f"folder = {quote(written)}")
+    notes = [*listed.notes, *describe_texts(listed.texts, profile)]
+    name = place.stem if place.is_file() else place.name
+    draft = LanguageDraft(name or "texts", head, lines, listed.texts, bool(listed.parts), notes)
+    return ConfigurationDraft(draft.name, draft.text, draft.notes)
+
+
+def _draft_folder(place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
     if wishes:
         raise SigmaConfigError(f"--{min(wishes)}: is for tables; folders in {place} are the classes. Leave it out.")
     texts = Texts(place)
@@ -67,12 +85,13 @@ def _draft_folder(place: Path, written: str, wishes: Mapping[str, str]) -> TextD
     lines = ('dataset = "texts"', f"folder = {quote(written)}")
     notes = [*listed.notes, *describe_texts(listed.texts, profile)]
     smallest = min(counts.values())
-    return TextDraft(
+    draft = TextDraft(
         place.name or "texts", head, lines, profile, task, smallest, notes=notes, has_splits=bool(listed.parts)
     )
+    return ConfigurationDraft(draft.name, draft.text, draft.notes)
 
 
-def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> TextDraft:
+def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
     source = open_table(place)
     names = source.schema.names
     column, target = (_find_column(wishes, role, names, place) for role in ("text", "target"))
@@ -94,11 +113,12 @@ def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> TextDr
     others = [name for name in names if name not in (column, target)]
     if others:
         notes.append(f"other columns were left out: {shorten(', '.join(others), 60)}.")
-    return TextDraft(
+    draft = TextDraft(
         place.name.partition(".")[0] or "texts",
         f"{place.name}: {table.num_rows:,} rows, texts of {texts.sentence}",
         lines, texts, task, smallest, column, others, notes,
     )  # fmt: skip
+    return ConfigurationDraft(draft.name, draft.text, draft.notes)
 
 
 def _find_column(wishes: Mapping[str, str], role: str, names: list[str], place: Path) -> str:
