@@ -10,6 +10,7 @@ import numpy as np
 from attrs import evolve
 
 from sigma_data.datasets.image_folder import ImageFolder
+from sigma_data.datasets.picture_set import PictureSet
 from sigma_data.datasets.tabular import Tabular
 from sigma_data.derived import strip_views
 from sigma_data.examining.alike import LEAST, shrink
@@ -131,7 +132,7 @@ def _find_places(data: Any, splits: Mapping[str, Dataset], rows: Mapping[str, np
     starts = [int(part[0]) if len(part) else 0 for part in rows.values()]
     paths, numbers = list[str](), np.zeros(0, int)
     parts = [split for split in map(strip_views, splits.values()) if isinstance(split, Pictures)]
-    if isinstance(data, ImageFolder) and len(parts) == len(splits):
+    if isinstance(data, PictureSet) and len(parts) == len(splits):
         paths, numbers = data.paths, np.concatenate([rows for part in parts for rows in part.rows_of_labels])
 
     def place(row: int) -> str:
