@@ -98,10 +98,15 @@ class PictureSet(Divided):
 
     # -- splits --------------------------------------------------------------------------------------------------------
     @property
+    def shares(self) -> Mapping[str, float]:
+        """Return the shares of the pictures that are divided, those for training if there are splits; or nothing."""
+        return self.split
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits; no picture is read."""
         parts = self.list_splits()
-        names = (*(self.split or DEFAULT),) if not parts else (*(self.split or ["training"]), *parts[1:])
+        names = (*(self.shares or DEFAULT),) if not parts else (*(self.shares or ["training"]), *parts[1:])
         return names if self.fold is None else fold_names(names)
 
     def load(self) -> Loaded:
@@ -133,7 +138,7 @@ class PictureSet(Divided):
     def _divide(self, listed: LabelledPictures) -> dict[str, np.ndarray]:
         """Return the rows of each split."""
         fixed = dict(listed.parts)
-        if fixed and not self.split:
+        if fixed and not self.shares:
             if self.fold is not None:
                 raise SigmaConfigError(
                     f"{self.root}: its folders are splits already: {', '.join(fixed)}. Set `split` to divide "
@@ -141,14 +146,14 @@ class PictureSet(Divided):
                 )
             return fixed
         rows = fixed.pop("training", np.arange(len(listed.pictures)))
-        named = self.split if self.fold is None else fold_names(self.split)
+        named = self.shares if self.fold is None else fold_names(self.split)
         if twice := [name for name in fixed if name in named]:
             name = type(self).__name__
             raise SigmaConfigError(f"{name}.split: {twice[0]!r} is a folder already. Drop it, or move the folder.")
         groups = self.find_groups(listed, rows)
         labels = listed.labels.encode("targets", 0).arrays["targets"]
         numbered = Arrays(row=rows, targets=labels[rows])
-        divided = split(numbered, self.split or DEFAULT, self.split_by, self.seed, groups=groups, fold=self.fold)
+        divided = split(numbered, self.shares or DEFAULT, self.split_by, self.seed, groups=groups, fold=self.fold)
         return {**{name: part.block(0)["row"] for name, part in divided.items()}, **fixed}
 
     # -- rows ----------------------------------------------------------------------------------------------------------
