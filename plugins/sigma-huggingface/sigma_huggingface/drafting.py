@@ -58,12 +58,12 @@ def _find_text(saved: SavedProfile, target: str) -> str | None:
 def _draft_texts(saved: SavedProfile, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
     lines = ['dataset = "huggingface"', f"folder = {quote(written)}"]
     lines += [f"split = {REST}"] if _lacks_validation(saved) else []
-    draft = draft_texts(open_saved(saved.first), saved.folder, lines, wishes, bool(saved.parts))
+    draft = draft_texts(open_saved(saved.training_folder), saved.folder, lines, wishes, bool(saved.parts))
     return ConfigurationDraft(draft.name, draft.text, draft.notes)
 
 
 def _draft_table(saved: SavedProfile, written: str, task: PredictionTask) -> ConfigurationDraft:
-    source = open_saved(saved.first)
+    source = open_saved(saved.training_folder)
     inputs = tuple(c.name for c in saved.profile.columns if c.name != task.target and c.encoder is not None)
     leaks = find_leaks(source.read([*inputs, task.target]), task.target, bool(task.classes), inputs)
     settings = {"split": REST} if _lacks_validation(saved) else {}
@@ -128,7 +128,7 @@ def _measure_seconds(saved: SavedProfile, column: str) -> float:
 
 def _write_sequences(saved: SavedProfile, column: str, task: PredictionTask) -> tuple[list[str], str]:
     """Return the lines of the data, and the beginning of a network, for lists of numbers."""
-    source = open_saved(saved.first)
+    source = open_saved(saved.training_folder)
     rows = Sequences.from_column(source.read([column])[column], column, source.place)
     lines = ['dataset = "huggingface_sequences"', f"column = {quote(column)}"]
     length = max(1, min(LONGEST, int(np.quantile(rows.lengths, TIMES))))

@@ -28,7 +28,7 @@ ROW = ": row "  # between the name of a file of Arrow and the number of a row
 
 
 @frozen(eq=False)
-class Shard:
+class MappedFile:
     """One file of Arrow: the bytes of each row, or else the path of its file; and its size and time of change."""
 
     path: Path
@@ -37,7 +37,7 @@ class Shard:
     paths: Any = field(repr=False)
 
     @classmethod
-    def open(cls, path: Path, column: str, noun: str) -> Shard:
+    def open(cls, path: Path, column: str, noun: str) -> MappedFile:
         """Map a column of a file to memory; raises SigmaDataError for one that is damaged, or holds no files."""
         with File(path).open(), reading(str(path)):
             stamp, stream = _stamp(path), pa.ipc.open_stream(pa.memory_map(str(path)))
@@ -62,7 +62,7 @@ class SavedFiles(LabelledPictures):
     """Files in a column, with their labels; ``shards`` are by path below the folder, ``groups`` those of the rows."""
 
     root: Path = field(kw_only=True)
-    shards: dict[str, Shard] = field(kw_only=True, repr=False)
+    shards: dict[str, MappedFile] = field(kw_only=True, repr=False)
     groups: tuple[Hashable, ...] | None = field(default=None, kw_only=True)
 
     def select_groups(self, rows: np.ndarray) -> tuple[Hashable, ...] | None:
@@ -113,11 +113,11 @@ def read_inputs(folder: Path, kind: str, column: str) -> SavedFiles:
     return SavedFiles(files, Arrays(targets=np.zeros(len(files), np.int32)), {}, root=folder, shards=shards)
 
 
-def _open_shards(root: Path, folders: Sequence[Path], kind: str, column: str) -> dict[str, Shard]:
+def _open_shards(root: Path, folders: Sequence[Path], kind: str, column: str) -> dict[str, MappedFile]:
     """Return the files of Arrow of saved datasets, by path below the folder, in the order of their rows."""
     name = column or choose_column(folders[0], kind)
     files = [path for folder in folders for path in list_files(folder)]
-    return {str(path.relative_to(root)): Shard.open(path, name, NOUNS[kind]) for path in files}
+    return {str(path.relative_to(root)): MappedFile.open(path, name, NOUNS[kind]) for path in files}
 
 
 def choose_column(folder: Path, kind: str) -> str:
@@ -129,7 +129,7 @@ def choose_column(folder: Path, kind: str) -> str:
     return columns[0]
 
 
-def _list_rows(shards: Mapping[str, Shard]) -> list[Picture]:
+def _list_rows(shards: Mapping[str, MappedFile]) -> list[Picture]:
     """Return a file for each row, which is as large as its bytes."""
     files = []
     for name, shard in shards.items():

@@ -58,14 +58,14 @@ class SavedProfile:
         )  # fmt: skip
 
     @property
-    def first(self) -> Path:
+    def training_folder(self) -> Path:
         """Return the folder of the training split, or of all rows."""
         return split_saved(self.folder).get("training", self.folder)
 
     @cached_property
     def pictures(self) -> dict[str, PictureProfile]:
         """Return the profile of each column of pictures."""
-        return {column: self._look_at(column) for column in find_columns(self.first, "Image")}
+        return {column: self._look_at(column) for column in find_columns(self.training_folder, "Image")}
 
     def choose_inputs(self, target: str | None) -> tuple[str, str]:
         """Return the kind and the name of the column to predict a target from; ``table`` for all columns of a table."""
@@ -121,14 +121,14 @@ class SavedProfile:
 
     def _look_at(self, column: str) -> PictureProfile:
         """Return the profile of the pictures in a column, with a label for each class."""
-        files = read_inputs(self.first, "Image", column)
+        files = read_inputs(self.training_folder, "Image", column)
         target = self.find_target()
         labels = [""] * len(files.pictures)
         if target is not None and target in self.classes:
-            labels = open_saved(self.first).read([target])[target].to_pylist()
+            labels = open_saved(self.training_folder).read([target])[target].to_pylist()
         total = len(files.pictures)
         some = [files.pictures[i * total // LOOKED] for i in range(LOOKED)] if total > LOOKED else files.pictures
-        facts = look_at_pictures(self.first, some, open_all=files.open_all)
+        facts = look_at_pictures(self.training_folder, some, open_all=files.open_all)
         by_path = {file.path: label or "" for file, label in zip(files.pictures, labels, strict=True)}
         return PictureProfile(self.folder.resolve().name, by_path, facts, self.parts, ())
 

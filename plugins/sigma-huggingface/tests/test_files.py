@@ -89,6 +89,16 @@ class TestPictures(DatasetSuite):
         return HuggingFacePictures(self.folder, size=(8, 8))["training"]
 
 
+class TestSounds(DatasetSuite):
+    @pytest.fixture(autouse=True)
+    def _write(self, folder: Path) -> None:
+        sounds().save_to_disk(folder)
+        self.folder = folder
+
+    def make(self) -> Dataset:
+        return HuggingFaceSounds(self.folder, seconds=0.1)["training"]
+
+
 class TestSequences(DatasetSuite):
     @pytest.fixture(autouse=True)
     def _write(self, folder: Path) -> None:
