@@ -37,5 +37,5 @@ def divide_training(
     targets = labels.encode("targets", 0).arrays["targets"]
     chosen = None if groups is None else [groups[row] for row in rows]
     divided = split(Arrays(row=rows, targets=targets[rows]), how.split, how.split_by, how.seed, groups=chosen)
-    by_name = {name: part.block(0)["row"] for name, part in divided.items()}
-    return {name: by_name.get(name, parts.get(name)) for name in names}
+    by_name = {**parts, **{name: part.block(0)["row"] for name, part in divided.items()}}
+    return {name: by_name[name] for name in names}

@@ -43,7 +43,7 @@ class HuggingFaceInspector(Inspector):
         """Return the profile of the columns, with samples of pictures."""
         saved = SavedProfile.read(place)
         findings = describe_oddities(saved.profile)
-        samples = {}
+        samples: dict[str, np.ndarray] = {}
         for pictures in saved.pictures.values():
             findings += describe_pictures(pictures)
             samples |= pictures.samples()
@@ -67,7 +67,8 @@ def _examine(saved: SavedProfile, quick: bool) -> Sequence[Finding]:
     kind, column = saved.choose_inputs(saved.find_target())
     if kind == "table":
         return apply_rules(_gather_table(saved.folder), quick)
-    target, drop = saved.choose_target(None), {"missing_targets": "drop"}
+    target = saved.choose_target(None)
+    drop: dict[str, Any] = {"missing_targets": "drop"}
     if kind == "picture":
         how: dict[str, Any] = {"size": SIZE, "fit": "stretch", "broken": "skip"}
         return apply_rules(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -32,7 +32,7 @@ class Sequences:
         values = column.combine_chunks()
         if not _is_list(values.type):
             raise SigmaDataError(f"{place(0)}: column {name!r} holds {values.type}, no lists. Name another column.")
-        _refuse_gaps(values, name, place, lambda at: at)
+        _refuse_gaps(values, name, place, int)
         lengths = np.asarray(pc.list_value_length(values), np.int64)
         ends, values = np.cumsum(lengths), values.flatten()
 
@@ -42,7 +42,7 @@ class Sequences:
         inner: list[int] = []
         while _is_list(values.type):
             size = prod(inner)
-            _refuse_gaps(values, name, place, lambda at, size=size: row_of(at // size))
+            _refuse_gaps(values, name, place, row_of, size)
             counts = np.asarray(pc.list_value_length(values), np.int64)
             if ragged := np.flatnonzero(counts != counts[:1]).tolist():
                 raise SigmaDataError(
@@ -51,7 +51,7 @@ class Sequences:
                 )
             inner.append(int(counts[0]) if len(counts) else 1)
             values = values.flatten()
-        _refuse_gaps(values, name, place, lambda at: row_of(at // prod(inner)))
+        _refuse_gaps(values, name, place, row_of, prod(inner))
         return cls(_to_numbers(values, name, place).reshape(-1, *inner), lengths)
 
     @property
@@ -83,9 +83,9 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _refuse_gaps(values: Any, name: str, place: Place, row_of: Callable[[int], int]) -> None:
+def _refuse_gaps(values: Any, name: str, place: Place, row_of: Callable[[int], int], size: int = 1) -> None:
     if values.null_count:
-        first = row_of(int(np.flatnonzero(np.asarray(values.is_null()))[0]))
+        first = row_of(int(np.flatnonzero(np.asarray(values.is_null()))[0]) // size)
         raise SigmaDataError(f"{place(first)}: column {name!r} has a gap. Fill it in, or drop the row.")
 
 
@@ -100,7 +100,7 @@ def _to_numbers(values: Any, name: str, place: Place) -> np.ndarray:
     return numbers.astype(np.float32)
 
 
-def count_values(lengths: Sequence[int]) -> str:
+def count_values(lengths: np.ndarray) -> str:
     """Return the least, the median and the most of some lengths in a few words."""
     low, middle, high = np.min(lengths), np.median(lengths), np.max(lengths)
     return f"{low:,}" if low == high else f"{low:,} … {middle:,.0f} … {high:,}"
