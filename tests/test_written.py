@@ -47,6 +47,8 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("dataset", "csv"): {"path": "x.csv", "target": "y"}, ("schedule", "product"): {"of": ["constant"]},
     ("dataset", "image_folder"): {"folder": "x", "size": [4, 4], "memory": "1 GB", "table": "x.csv", "cache": "y"},
     ("dataset", "sound_folder"): {"folder": "x", "seconds": 1.0},
+    ("dataset", "huggingface_pictures"): {"folder": "x", "size": [4, 4]},
+    ("dataset", "huggingface_sounds"): {"folder": "x", "seconds": 1.0},
     ("dataset", "npy"): {"inputs": "x.npy", "targets": "y.npy"}, ("hook", "switch"): {"name": "brake"},
     ("dataset", "records"): {"source": {"type": "file", "path": "x.csv"}, "reader": "csv"},
     ("dataset", "joined"): {"parts": {"inputs": {

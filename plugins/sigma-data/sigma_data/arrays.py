@@ -82,6 +82,10 @@ class Arrays(Dataset):
         }
         return self._but({name: part for name, part in parts.items() if part is not self.column_sections[name]})
 
+    def section(self, name: str) -> Any:
+        """Return a section with its labels or names, as other arrays take it."""
+        return {**self.arrays, **self._labels, **self.column_sections, **self._named}[name]
+
     @property
     def column_sections(self) -> dict[str, Framed | Titled]:
         """Return the sections with named columns."""

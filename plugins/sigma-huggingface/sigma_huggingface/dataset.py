@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -11,11 +10,10 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_data import Divided, Tabular
-from sigma_huggingface.folder import is_saved, list_splits, open_saved
-from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError, SigmaDataError
+from sigma_huggingface.dividing import list_parts
+from sigma_huggingface.folder import is_saved, list_splits, open_saved, split_saved
+from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError
 from sigma_kernel.settings import in_
-
-NAMES = {"train": "training", "valid": "validation", "val": "validation", "dev": "validation"}
 
 
 @define(eq=False)
@@ -24,7 +22,7 @@ class HuggingFace(Divided):
 
     Columns get encoders that suit their kinds, fitted on the training rows, as those of the data set ``table``.  A
     ``ClassLabel`` has the names of its classes.  The datasets of a ``DatasetDict`` are splits, ``train`` that for
-    training; a single one is divided by ``split``.
+    training; a single one is divided by ``split``, and ``train`` is if there is none for validation.
 
     Args:
         folder: Folder of the dataset; in a configuration, a relative one starts in the directory of the configuration.
@@ -49,7 +47,7 @@ class HuggingFace(Divided):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits; only descriptions are read."""
-        return (*self._folders,) if list_splits(self.folder) else super().names
+        return tuple(list_parts(self._folders, self.split)) or super().names
 
     @property
     def learned(self) -> dict[str, Any]:
@@ -62,10 +60,12 @@ class HuggingFace(Divided):
             return self._table(self.folder).load()
         if self.fold is not None:
             self._refuse_to_divide()
-        tables = {name: self._table(folder, split={"training": 1.0}) for name, folder in self._folders.items()}
-        training, classes = tables["training"].all_rows()
-        others = {name: table for name, table in tables.items() if name != "training"}
-        return {"training": training, **{name: x.all_rows()[0].align(training) for name, x in others.items()}}, classes
+        folders = self._folders
+        table = self._table(folders.pop("training"), {"training": 1.0} if "validation" in folders else self.split)
+        parts, classes = table.load()
+        others = {name: self._table(folder, {"training": 1.0}).all_rows()[0] for name, folder in folders.items()}
+        list_parts(self._folders, self.split)
+        return {**parts, **{name: rows.align(parts["training"]) for name, rows in others.items()}}, classes
 
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return all rows of a single dataset; raises SigmaConfigError for several."""
@@ -95,14 +95,7 @@ class HuggingFace(Divided):
 
     @property
     def _folders(self) -> dict[str, Path]:
-        """Return the folder of each split, that for training first."""
-        names = {NAMES.get(name, name): self.folder / name for name in list_splits(self.folder)}
-        if len(names) < len(list_splits(self.folder)):
-            twice = Counter(NAMES.get(name, name) for name in list_splits(self.folder)).most_common(1)[0][0]
-            raise SigmaDataError(f"{self.folder}: several splits are {twice!r}. Rename all but one.")
-        if "training" not in names:
-            raise SigmaDataError(f"{self.folder}: has no split 'train', only {', '.join(names)}. Rename one.")
-        return {"training": names["training"], **names}
+        return split_saved(self.folder)
 
     def _table(self, folder: Path, split: Mapping[str, float] | None = None) -> Tabular:
         table = Tabular(

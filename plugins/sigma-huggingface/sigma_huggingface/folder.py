@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from sigma_kernel import SigmaDataError
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 LONGEST = 1 << 24  # bytes of a description
+NAMES = {"train": "training", "valid": "validation", "val": "validation", "dev": "validation"}
 
 
 def is_saved(folder: Path) -> bool:
@@ -36,13 +38,24 @@ def list_splits(folder: Path) -> list[str]:
     return [*names]
 
 
+def split_saved(folder: Path) -> dict[str, Path]:
+    """Return the folder of each split of a saved dictionary, that for training first; none for a single dataset.
+
+    Raises SigmaDataError without one for training, and for several of one name.
+    """
+    listed = list_splits(folder)
+    names = {NAMES.get(name, name): folder / name for name in listed}
+    if len(names) < len(listed):
+        twice = Counter(NAMES.get(name, name) for name in listed).most_common(1)[0][0]
+        raise SigmaDataError(f"{folder}: several splits are {twice!r}. Rename all but one.")
+    if listed and "training" not in names:
+        raise SigmaDataError(f"{folder}: has no split 'train', only {', '.join(names)}. Rename one.")
+    return {"training": names["training"], **names} if listed else {}
+
+
 def open_saved(folder: Path) -> RecordBatches:
     """Return the rows of a saved dataset; values of a ``ClassLabel`` are the names of classes."""
-    if not folder.is_dir():
-        raise SigmaDataError(f"{folder}: there is no such folder. Check the path.")
-    if not is_saved(folder):
-        raise SigmaDataError(f"{folder}: holds no dataset, as it has no {STATE}. Save one with save_to_disk.")
-    files = _list_files(folder)
+    files = list_files(folder)
     table = open_files(files, folder, str(folder), lambda path: open_table(File(path), format="stream"))
     return _name_classes(table, read_classes(folder))
 
@@ -60,7 +73,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _list_files(folder: Path) -> list[Path]:
+def list_files(folder: Path) -> list[Path]:
+    """Return the files of Arrow of a saved dataset, in the order of its rows."""
+    if not folder.is_dir():
+        raise SigmaDataError(f"{folder}: there is no such folder. Check the path.")
+    if not is_saved(folder):
+        raise SigmaDataError(f"{folder}: holds no dataset, as it has no {STATE}. Save one with save_to_disk.")
     state = read_json(folder / STATE)
     if state.get("_indices_data_files") or state.get("_indices_files"):
         raise SigmaDataError(f"{folder}: selects rows by a file of indices. Save the dataset again.")
@@ -79,11 +97,22 @@ def _check_name(folder: Path, name: str) -> Path:
     return path
 
 
-def read_classes(folder: Path) -> dict[str, list[str]]:
-    """Return the names of the classes of each column that is a ``ClassLabel``."""
+def read_features(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what the description says of each column; nothing of those that it does not describe."""
     features = read_json(folder / INFO).get("features") if (folder / INFO).exists() else None
     held = features.items() if isinstance(features, dict) else ()
-    classes = {column: about.get("names") for column, about in held if _is_class_label(about)}
+    return {column: about for column, about in held if isinstance(about, dict)}
+
+
+def find_columns(folder: Path, kind: str) -> list[str]:
+    """Return the columns of a kind of features, such as ``Image``."""
+    return [column for column, about in read_features(folder).items() if about.get("_type") == kind]
+
+
+def read_classes(folder: Path) -> dict[str, list[str]]:
+    """Return the names of the classes of each column that is a ``ClassLabel``."""
+    features = read_features(folder)
+    classes: dict[str, Any] = {name: features[name].get("names") for name in find_columns(folder, "ClassLabel")}
     for column, names in classes.items():
         if not _are_names(names):
             raise SigmaDataError(f"{folder / INFO}: the classes of column {column!r} have no names. Save it again.")
@@ -96,10 +125,6 @@ def _are_names(values: Any) -> bool:
 
 def _as_list(value: Any, otherwise: Sequence[Any] = ()) -> Sequence[Any]:
     return value if isinstance(value, list) else otherwise
-
-
-def _is_class_label(about: Any) -> bool:
-    return isinstance(about, dict) and about.get("_type") == "ClassLabel"
 
 
 def _name_classes(table: RecordBatches, classes: Mapping[str, Sequence[str]]) -> RecordBatches:

@@ -74,6 +74,25 @@ def test_the_datasets_of_a_dictionary_are_splits_encoded_by_the_training(folder)
     np.testing.assert_allclose(data.samples(folder / "parts" / "extra", blocks["extra"].shape[1:]), blocks["extra"])
 
 
+def test_the_training_is_divided_if_there_is_no_validation(folder, tmp_path):
+    datasets.DatasetDict({"train": make_rows(0, 30), "test": make_rows(30, 10)}).save_to_disk(tmp_path / "two")
+    data = HuggingFace(tmp_path / "two", "label", split={"training": 0.8, "validation": 0.2})
+    assert data.names == ("training", "validation", "test")
+    blocks = {name: part.block(0)["inputs"] for name, part in data.items()}
+    assert {name: len(values) for name, values in blocks.items()} == {"training": 24, "validation": 6, "test": 10}
+    size = np.array(ROWS["size"])
+    training = blocks["training"][:, 0]
+    assert abs(training.mean()) < 1e-6  # the encoder was fitted on these rows alone
+    mean, deviation = np.mean(inside := size[:30][_rows_of(data)]), np.std(inside)
+    np.testing.assert_allclose(blocks["test"][:, 0], (size[30:] - mean) / deviation, atol=1e-5)
+    with pytest.raises(SigmaConfigError, match="the dataset has a split 'test' already"):
+        HuggingFace(tmp_path / "two", "label", split={"training": 0.8, "test": 0.2}).names  # noqa: B018
+
+
+def _rows_of(data: HuggingFace) -> np.ndarray:
+    return data["training"].rows_of_dataset
+
+
 def test_another_table_is_read_with_the_columns_of_the_training(folder, tmp_path):
     (tmp_path / "x.csv").write_text("town,size\nBern,1\nBasel,2\n")
     data = HuggingFace(folder / "one", "label")

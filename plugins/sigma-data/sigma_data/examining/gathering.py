@@ -10,6 +10,7 @@ import numpy as np
 from attrs import evolve
 
 from sigma_data.datasets.image_folder import ImageFolder
+from sigma_data.datasets.picture_set import PictureSet
 from sigma_data.datasets.tabular import Tabular
 from sigma_data.derived import strip_views
 from sigma_data.examining.alike import LEAST, shrink
@@ -18,7 +19,6 @@ from sigma_data.examining.rows import ExaminedColumn, ExaminedRows, hash_matrix
 from sigma_data.examining.tables import CELLS, QUICK, find_table, gather_file, gather_table
 from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.folder import list_pictures
-from sigma_data.pictures.labelled import split_folders
 from sigma_data.pictures.rows import Pictures
 from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.sampling import mix
@@ -27,6 +27,7 @@ from sigma_kernel import Dataset
 
 WIDEST = 1000  # columns of a section that are looked at one by one
 ASIDE = ("targets", "weights")  # sections that are no inputs
+STEPS = "lengths"  # the section of sequences that are padded
 
 SIZE: Any = (2 * LEAST, 2 * LEAST)  # to which pictures of a folder are brought
 
@@ -37,13 +38,13 @@ Place = Callable[[int], str]
 def gather_place(place: Path) -> ExaminedRows:
     """Return the rows of a table, or the pictures of a folder or an archive."""
     if (place.is_dir() or is_archive(place)) and list_pictures(place).pictures:
-        return _gather_folder(ImageFolder(place, size=SIZE, fit="stretch", broken="skip"))
+        return gather_pictures(ImageFolder(place, size=SIZE, fit="stretch", broken="skip"))
     return gather_file(open_table(place))
 
 
-def _gather_folder(data: ImageFolder) -> ExaminedRows:
-    """Return the pictures of a folder; its folders may be splits."""
-    if split_folders(data.folder):
+def gather_pictures(data: PictureSet) -> ExaminedRows:
+    """Return the pictures of a data set, which may have splits of its own."""
+    if data.list_splits():
         return gather(data, {name: part.encode("targets", 0) for name, part in data.items()})
     every = data.all_rows()[0].encode("targets", 0)
     return evolve(gather(data, {"training": every}), splits={})
@@ -75,7 +76,7 @@ def _ask(splits: Mapping[str, Dataset]) -> tuple[str, ...]:
         return ()
     training, others = splits["training"], {name: split for name, split in splits.items() if name != "training"}
     classes = [name for name, spec in training.sections.items() if name not in ASIDE[1:] and not spec.shape]
-    return tuple(training.findings([name for name in classes if name != "inputs"], others))
+    return tuple(training.findings([name for name in classes if name not in ("inputs", STEPS)], others))
 
 
 def _gather_sections(splits: Mapping[str, Dataset], most: int | None) -> ExaminedRows:
@@ -125,7 +126,12 @@ def _read_block(block: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     inputs = sections.get("inputs", np.zeros(0))
     if inputs.ndim == 2 and inputs.shape[1] <= WIDEST and len(sections) == 1:
         read["columns"] = inputs.astype(np.float64)
-    if inputs.ndim in (3, 4) and min(inputs.shape[-2:]) >= LEAST and inputs.shape[1:-2] in ((), (1,), (3,)):
+    if (
+        STEPS not in block
+        and inputs.ndim in (3, 4)
+        and min(inputs.shape[-2:]) >= LEAST
+        and inputs.shape[1:-2] in ((), (1,), (3,))
+    ):
         read["pictures"] = shrink(inputs)
     return read
 
@@ -136,7 +142,7 @@ def _find_places(data: Any, splits: Mapping[str, Dataset], rows: Mapping[str, np
     starts = [int(part[0]) if len(part) else 0 for part in rows.values()]
     paths, numbers = list[str](), np.zeros(0, int)
     parts = [split for split in map(strip_views, splits.values()) if isinstance(split, Pictures)]
-    if isinstance(data, ImageFolder) and len(parts) == len(splits):
+    if isinstance(data, PictureSet) and len(parts) == len(splits):
         paths, numbers = data.paths, np.concatenate([rows for part in parts for rows in part.rows_of_labels])
 
     def place(row: int) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -46,7 +47,7 @@ def deal(rows: np.ndarray, form: PictureForm) -> list[np.ndarray]:
 class Decoding:
     """How the pictures of a folder are decoded.
 
-    Those that need more than ``memory`` bytes are kept in the ``cache``.
+    Those that need more than ``memory`` bytes are kept in the ``cache``. ``open_all`` opens others than files.
     """
 
     root: Path
@@ -54,6 +55,7 @@ class Decoding:
     memory: int
     cache: Path | None
     threads: int | None
+    open_all: Callable[[], AbstractContextManager[OpenPicture]] | None = None
 
     def decode_all(self, parts: Sequence[Sequence[Picture]]) -> list[PictureBlock]:
         """Return the blocks of pictures; raises SigmaDataError for one that changes while it is read."""
@@ -64,7 +66,8 @@ class Decoding:
             report(f"{self.root}: {size / 1e6:,.0f} MB of decoded pictures are written to {cache.folder}, once.")
         pillow()
         threads = self.threads or count_processors()
-        with without_warnings(), open_place(self.root) as place, ThreadPoolExecutor(threads, "sigma-pictures") as pool:
+        opening = open_place(self.root) if self.open_all is None else self.open_all()
+        with without_warnings(), opening as place, ThreadPoolExecutor(threads, "sigma-pictures") as pool:
             return [self._decode_block(place, part, pool, progress, cache) for part in parts]
 
     def _decode_block(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -62,13 +63,22 @@ class PictureFacts:
         return float(((grey < DARK) | (grey > 255 - DARK)).mean()) > PLAIN
 
 
-def look_at_pictures(root: Path, pictures: Sequence[Picture], threads: int | None = None) -> list[PictureFacts]:
-    """Return what picture files are, in their order; decodes all of each file, to a small copy."""
+def look_at_pictures(
+    root: Path,
+    pictures: Sequence[Picture],
+    threads: int | None = None,
+    open_all: Callable[[], AbstractContextManager[OpenPicture]] | None = None,
+) -> list[PictureFacts]:
+    """Return what picture files are, in their order; decodes all of each file, to a small copy.
+
+    ``open_all`` opens others than files.
+    """
     progress = DecodingProgress(str(root), len(pictures))
     pillow()
     facts = []
     count = threads or count_processors()
-    with without_warnings(), open_place(root) as place, ThreadPoolExecutor(count, "sigma-pictures") as pool:
+    opening = open_place(root) if open_all is None else open_all()
+    with without_warnings(), opening as place, ThreadPoolExecutor(count, "sigma-pictures") as pool:
         for fact in pool.map(partial(look_at, place), pictures):
             facts.append(fact)
             progress.advance()

@@ -44,6 +44,9 @@ class TableDraft:
     leaks: Mapping[str, str] = field(factory=dict)
     groups: Sequence[ColumnProfile] = ()
     settings: Mapping[str, str] = field(factory=dict)  # of the format, as TOML
+    dataset: str = "table"
+    key: str = "path"  # the setting of the place
+    has_splits: bool = False
 
     @property
     def rows(self) -> int:
@@ -81,15 +84,16 @@ class TableDraft:
 
     def _data(self) -> Iterator[str]:
         task = self.task
-        yield from ("[data]", 'dataset = "table"', f"path = {quote(self.place)}")
+        yield from ("[data]", f"dataset = {quote(self.dataset)}", f"{self.key} = {quote(self.place)}")
         yield from (f"{name} = {value}" for name, value in self.settings.items())
         yield f"target = {quote(task.target)}".ljust(32) + f"# {task.reason}"
         yield f'targets = "{"classes" if task.classes else "numbers"}"'
         if missing := self.profile[task.target].missing:
             yield 'missing_targets = "drop"'.ljust(32) + f"# {missing:,} rows have none"
-        yield SHARES
-        if task.classes and self._smallest_class >= FEWEST:
-            yield 'split_by = "stratified"'
+        if not self.has_splits:
+            yield SHARES
+            if task.classes and self._smallest_class >= FEWEST:
+                yield 'split_by = "stratified"'
         yield f"batch_size = {choose_batch_size(self.rows)}"
         yield ""
 

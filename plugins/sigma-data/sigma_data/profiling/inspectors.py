@@ -21,6 +21,7 @@ SUFFIXES = {
     ".csv", ".tsv", ".txt", ".data", ".parquet", ".pq", ".feather", ".arrow", ".ipc", ".jsonl", ".ndjson", ".json",
     ".orc", ".db", ".sqlite", ".sqlite3", ".xlsx", ".ods",
 }  # fmt: skip
+SAVED = ("state.json", "dataset_dict.json")  # of a dataset of Hugging Face, which sigma-huggingface reads
 PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
 
 
@@ -33,6 +34,8 @@ class TableInspector(Inspector):
     def takes(self, place: Path) -> bool:
         """Return whether the name is that of a table, or a folder has files with such names."""
         if place.is_dir():
+            if any((place / name).is_file() for name in SAVED):
+                return False
             files = [file for file in place.rglob("*") if not file.name.startswith(".") and _is_table(file)]
             texts = all(_is_text_of_class(file, place) for file in files) or is_prose(*files)
             return not texts and not holds_pictures(place)  # of which it may have the labels

@@ -57,6 +57,7 @@ class PictureDraft:
     profile: PictureProfile = field(repr=False)
     task: PictureTask
     rows: int
+    dataset: str = "image_folder"
 
     @cached_property
     def size(self) -> PictureSize:
@@ -88,7 +89,8 @@ class PictureDraft:
 
     def _data(self) -> Iterator[str]:
         task, size, profile = self.task, self.size, self.profile
-        yield from ("[data]", 'dataset = "image_folder"', f"folder = {quote(_join_place(self.place, task.folder))}")
+        place = quote(_join_place(self.place, task.folder))
+        yield from ("[data]", f"dataset = {quote(self.dataset)}", f"folder = {place}")
         for name, value in task.settings.items():
             written = _join_place(self.place, value) if name == "table" else value
             yield f"{name} = {_write(written)}"

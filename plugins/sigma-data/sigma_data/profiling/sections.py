@@ -111,7 +111,7 @@ def _split_section(
     titles = names if len(names) == flat.shape[1] else [f"{section}[{i}]" for i in range(flat.shape[1])]
     for i, title in enumerate([section] if flat.shape[1] == 1 and not names else titles):
         column = flat[:, i]
-        yield str(title), np.where(np.isfinite(column), column, None) if column.dtype.kind == "f" else column
+        yield str(title), np.where(np.isfinite(column), column, np.array(None)) if column.dtype.kind == "f" else column
 
 
 def _describe_section(name: str, values: np.ndarray) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
@@ -26,11 +27,23 @@ class DecodedSounds:
     faults: Mapping[str, str]  # by path
 
 
-def decode_files(root: Path, files: Sequence[Picture], form: SoundForm, threads: int | None = None) -> DecodedSounds:
-    """Return the sounds of files in a folder; raises SigmaDataError for one that changes while it is read."""
+def decode_files(
+    root: Path,
+    files: Sequence[Picture],
+    form: SoundForm,
+    threads: int | None = None,
+    opening: AbstractContextManager[OpenPicture] | None = None,
+) -> DecodedSounds:
+    """Return the sounds of files in a folder; raises SigmaDataError for one that changes while it is read.
+
+    ``opening`` opens others than files.
+    """
     soundfile()
     values, lengths = np.zeros((len(files), *form.shape), np.float32), np.zeros(len(files), np.int32)
-    with open_place(root) as place, ThreadPoolExecutor(threads or count_processors(), "sigma-sounds") as pool:
+    with (
+        opening or open_place(root) as place,
+        ThreadPoolExecutor(threads or count_processors(), "sigma-sounds") as pool,
+    ):
         reasons = list(pool.map(partial(_decode, place, form, values, lengths), range(len(files)), files))
     places = np.flatnonzero([not reason for reason in reasons])
     faults = {file.path: reason for file, reason in zip(files, reasons, strict=True) if reason}

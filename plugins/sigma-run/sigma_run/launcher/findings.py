@@ -16,6 +16,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config import build, prepare
 from sigma_run.launcher.configured import open_document, understood
 from sigma_run.launcher.output import say
+from sigma_training.data.inference import list_inspectors
 from sigma_training.trainer import NetworkTrainer, expect_trainer
 
 COLOURS = {"error": "red", "warning": "yellow", "note": None}
@@ -23,8 +24,9 @@ SERIOUS = ("error", "warning")
 
 
 def examine_place(place: Path) -> list[Finding]:
-    """Return what the examiner finds in a file or folder of data."""
-    return [*load_examiner().examine(place)]
+    """Return what an inspector that examines data itself finds in a file or folder that it takes, or the examiner."""
+    own = (x for x in list_inspectors(catalogue()) if type(x).examine is not Inspector.examine)
+    return [*next((x for x in own if x.takes(place)), load_examiner()).examine(place)]
 
 
 def examine_configuration(what: str, overrides: tuple[str, ...]) -> list[Finding]:

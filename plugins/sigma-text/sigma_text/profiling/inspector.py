@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from sigma_data.profiling.inspectors import TableInspector
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import profile_table
 from sigma_data.profiling.prose import is_prose
-from sigma_data.tables import open_table
+from sigma_data.tables import RecordBatches, open_table
 from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError, SigmaDataError
 from sigma_kernel.errors import suggest_name
 from sigma_text.datasets.encoded_texts import LabelledTexts
@@ -92,7 +92,14 @@ def _draft_folder(place: Path, written: str, wishes: Mapping[str, str]) -> Confi
 
 
 def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
-    source = open_table(place)
+    lines = ('dataset = "table"', f"path = {quote(written)}")
+    return draft_texts(open_table(place), place, lines, wishes)
+
+
+def draft_texts(
+    source: RecordBatches, place: Path, lines: Sequence[str], wishes: Mapping[str, str], has_splits: bool = False
+) -> ConfigurationDraft:
+    """Return the draft for a column of texts in a table; ``lines`` name the data set and its place."""
     names = source.schema.names
     column, target = (_find_column(wishes, role, names, place) for role in ("text", "target"))
     table = source.read([column, target] if column != target else [column])
@@ -104,8 +111,7 @@ def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> Config
     texts = TextProfile.from_column(there[column].combine_chunks())
     counts = [rows for _, rows in profile[target].counts]
     smallest = min(counts) if task.classes and len(counts) == task.classes else 0
-    lines = ['dataset = "table"', f"path = {quote(written)}"]
-    lines += [f"target = {quote(target)}".ljust(32) + f"# {task.reason}"]
+    lines = [*lines, f"target = {quote(target)}".ljust(32) + f"# {task.reason}"]
     lines += [f'targets = "{"classes" if task.classes else "numbers"}"']
     if missing := profile[target].missing:
         lines.append('missing_targets = "drop"'.ljust(32) + f"# {missing:,} rows have none")
@@ -116,7 +122,7 @@ def _draft_table(place: Path, written: str, wishes: Mapping[str, str]) -> Config
     draft = TextDraft(
         place.name.partition(".")[0] or "texts",
         f"{place.name}: {table.num_rows:,} rows, texts of {texts.sentence}",
-        lines, texts, task, smallest, column, others, notes,
+        lines, texts, task, smallest, column, others, notes, has_splits,
     )  # fmt: skip
     return ConfigurationDraft(draft.name, draft.text, draft.notes)
 

@@ -60,7 +60,7 @@ def infer_data(given: Any, target: str | None, resolve: Resolve) -> Any:
         return InferredData(Path(given), find_inspector(Path(given), plugins), target)
     if not _is_tabular(given, target):
         return given
-    for inspector in _list_inspectors(plugins):
+    for inspector in list_inspectors(plugins):
         if (held := inspector.hold(given)) is not None:
             return InferredData(held, inspector, target)
     return given
@@ -99,7 +99,7 @@ def find_inspector(place: Path, plugins: Catalogue, wishes: Collection[str] = ()
     """
     if not place.exists():
         raise SigmaConfigError(f"{place}: there is no such file or folder. Check the path.")
-    inspectors = sorted(_list_inspectors(plugins), key=lambda inspector: len({*wishes} - {*inspector.wishes}))
+    inspectors = sorted(list_inspectors(plugins), key=lambda inspector: len({*wishes} - {*inspector.wishes}))
     for inspector in inspectors:  # one that cannot heed all refuses
         if inspector.takes(place):
             return inspector
@@ -109,6 +109,7 @@ def find_inspector(place: Path, plugins: Catalogue, wishes: Collection[str] = ()
     )
 
 
-def _list_inspectors(plugins: Catalogue) -> Iterator[Inspector]:
+def list_inspectors(plugins: Catalogue) -> Iterator[Inspector]:
+    """Yield the installed inspectors."""
     for component in plugins.components("inspector"):
         yield load(component)()
