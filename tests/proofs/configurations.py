@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest.mock import patch
 
 from sigma_kernel import Environment, catalogue
 from sigma_run import config
@@ -22,7 +24,8 @@ def recipes() -> list[str]:
 
 def of_recipe(name: str) -> str:
     """Return the complete configuration of a recipe, as a run below the folder of runs gets it."""
-    with empty_folder() as place:
+    with empty_folder() as place, patch.dict(os.environ):
+        os.environ.pop("SIGMA_BACKEND", None)  # what tests set
         return config.resolved_toml(config.load(catalogue().load("recipe", name).text, name=name), place / "runs")
 
 
