@@ -47,7 +47,9 @@ def in_sigma(name: str, path: str, *settings: str) -> dict[str, Any]:
     from sigma_run import config
 
     text = catalogue().load("recipe", name).text
-    with config.build(config.load(text, ["run.seed=0", "hooks={}", *settings], name=name)) as environment:
+    with config.build(
+        config.load(text, ["run.seed=0", "hooks={}", "run.backend=numba", *settings], name=name)
+    ) as environment:
         (trainer,) = environment.trainers.values()
         trainer.fit(iterations=1)
         seconds = used()
