@@ -117,7 +117,8 @@ def present_profile(inspection: Inspection) -> dict[str, Any]:
 
 def _draw(values: np.ndarray) -> dict[str, Any]:
     step = -(-max(values.shape[1:]) // LARGEST)
-    return picture(values[:, ::step, ::step], 0.0, 255.0)
+    is_grey = bool((values == values[:1]).all())
+    return picture(values[: 1 if is_grey else 3, ::step, ::step], 0.0, 255.0)
 
 
 def answer(request: Mapping[str, Any], send: Callable[[Any], None]) -> None:

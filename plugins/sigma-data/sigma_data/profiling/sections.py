@@ -31,7 +31,7 @@ def profile_splits(name: str, splits: Mapping[str, Dataset]) -> Inspection:
     data = splits[split]
     sections = _read_sections(data)
     rows = len(next(iter(sections.values())))
-    labels = {section: data.class_names(section) for section in sections}
+    labels = {section: name_classes(data, section, values) for section, values in sections.items()}
     about = [_describe_section(section, values) for section, values in sections.items()]
     table = import_module("pyarrow").table(dict(_list_columns(data, sections, labels)))
     profile = profile_table(table, name)
@@ -48,15 +48,24 @@ def count_classes(splits: Mapping[str, Dataset], section: str = "targets") -> di
     Rows of an ignored class, a negative index, are not counted.
     """
     first = next(iter(splits.values()))
-    names = [*first.class_names(section)]
     spec = first.sections.get(section)
-    if not names or spec is None or spec.shape or np.dtype(spec.dtype).kind not in "iu":
+    if spec is None or spec.shape or np.dtype(spec.dtype).kind not in "iu":
         return {}
-    counts = {}
-    for name, split in splits.items():
-        values = np.concatenate([*_read_column(split, section)])
-        counts[name] = np.bincount(values[values >= 0], minlength=len(names))[: len(names)].tolist()
-    return {"section": section, "names": [str(label) for label in names], "counts": counts}
+    values = {name: np.concatenate([*_read_column(split, section)]) for name, split in splits.items()}
+    names = name_classes(first, section, np.concatenate([*values.values()]))
+    counts = {
+        name: np.bincount(own[own >= 0], minlength=len(names))[: len(names)].tolist() for name, own in values.items()
+    }
+    return {"section": section, "names": [str(label) for label in names], "counts": counts} if names else {}
+
+
+def name_classes(data: Dataset, section: str, values: np.ndarray) -> list[Label]:
+    """Return the labels of a section by index: of whole numbers that are targets, they are these; empty for others."""
+    names = [*data.class_names(section)]
+    if names or section != "targets" or values.ndim != 1 or values.dtype.kind not in "iu" or not values.size:
+        return names
+    most = int(values.max())
+    return [*range(most + 1)] if 0 <= most < WIDEST else []
 
 
 def _read_column(split: Dataset, section: str) -> Iterator[np.ndarray]:
@@ -83,11 +92,11 @@ def _read_sections(data: Dataset) -> Sections:
     return {name: np.concatenate([part[name] for part in parts]) for name in ordered}
 
 
-def _list_columns(data: Dataset, sections: Sections, labels: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _list_columns(data: Dataset, sections: Sections, labels: Mapping[str, list[Label]]) -> Iterator[tuple[str, Any]]:
     """Yield the columns of the sections of numbers, classes or words, by name."""
     taken: set[str] = set()
     for section, values in sections.items():
-        for name, column in _split_section(section, values, [*labels[section]], [*data.column_names(section)]):
+        for name, column in _split_section(section, values, labels[section], [*data.column_names(section)]):
             unique = name if name not in taken else f"{section}: {name}"
             taken.add(unique)
             yield unique, column
@@ -135,12 +144,12 @@ def _tell(about: Mapping[str, Any]) -> list[str]:
     return [about["name"], " x ".join(map(str, about["shape"])), about["type"], ends]
 
 
-def _draw_samples(sections: Sections, labels: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _draw_samples(sections: Sections, labels: Mapping[str, list[Label]]) -> dict[str, np.ndarray]:
     """Return some pictures of each class, or of all rows, evenly spaced: (pictures, 3, height, width), uint8."""
     pictures = next((values for values in sections.values() if _is_picture(values)), None)
     if pictures is None:
         return {}
-    targets, names = sections.get("targets"), [*labels.get("targets", ())][:CLASSES]
+    targets, names = sections.get("targets"), labels.get("targets", [])[:CLASSES]
     groups = {"": np.arange(len(pictures))}
     if targets is not None and targets.ndim == 1 and targets.dtype.kind in "iu" and names:
         groups = {str(name): np.flatnonzero(targets == i) for i, name in enumerate(names)}
