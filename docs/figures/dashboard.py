@@ -1,4 +1,4 @@
-"""Draw the pictures of the dashboard: ``python -m figures.dashboard`` in the folder ``docs``, for half a minute.
+"""Draw the pictures of the dashboard: ``python -m figures.dashboard`` in the folder ``docs``, for a minute.
 
 A run of the digits is steered as a person would, then every view is photographed in both themes, wide and on a phone.
 """

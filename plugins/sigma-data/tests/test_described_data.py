@@ -73,7 +73,8 @@ def test_whole_numbers_that_are_targets_are_classes() -> None:
     assert classes["names"] == ["0", "1", "2", "3"]
     assert classes["counts"]["validation"] == [int((numbers[40:] == i).sum()) for i in range(4)]
     assert [*inspection.samples] == ["0", "1", "2", "3"]
-    assert inspection.document["columns"][0]["kind"] == "category"
+    [column] = inspection.document["columns"]
+    assert (column["kind"], column["reason"], column["unsure"]) == ("category", "4 classes", "")
 
 
 def test_what_is_no_column_is_described_by_its_shape_and_its_range() -> None:

@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
-from sigma_data.profiling.profile import profile_table
+from sigma_data.profiling.kinds import Inferred
+from sigma_data.profiling.profile import Profile, profile_table
 from sigma_kernel import Dataset, Inspection, Label
 
 MOST = 1 << 24  # numbers that are looked at
@@ -34,7 +36,7 @@ def profile_splits(name: str, splits: Mapping[str, Dataset]) -> Inspection:
     labels = {section: name_classes(data, section, values) for section, values in sections.items()}
     about = [_describe_section(section, values) for section, values in sections.items()]
     table = import_module("pyarrow").table(dict(_list_columns(data, sections, labels)))
-    profile = profile_table(table, name)
+    profile = _mark_classes(profile_table(table, name), labels)
     notes = [] if rows == len(data) else [f"the first {rows:,} of {len(data):,} rows of {split!r} were looked at."]
     head = f"{name}: {len(data):,} rows of {split!r}, {'; '.join(map(_say, about))}"
     cells = [["section", "shape", "type", "range"], *map(_tell, about)]
@@ -135,8 +137,19 @@ def _describe_section(name: str, values: np.ndarray) -> dict[str, Any]:
     return {**about, "missing": int(values.size - finite.size)}
 
 
+def _mark_classes(profile: Profile, labels: Mapping[str, list[Label]]) -> Profile:
+    """Return a profile whose columns of classes are categories, whatever their labels look like."""
+    columns = [
+        evolve(column, inferred=Inferred("category", f"{len(names):,} classes"))
+        if (names := labels.get(column.name))
+        else column
+        for column in profile.columns
+    ]
+    return evolve(profile, columns=tuple(columns))
+
+
 def _say(about: Mapping[str, Any]) -> str:
-    return f"{about['name']} {' x '.join(map(str, about['shape'])) or 'one'} of {about['type']}"
+    return f"{about['name']}{' ' * bool(about['shape'])}{' x '.join(map(str, about['shape']))} of {about['type']}"
 
 
 def _tell(about: Mapping[str, Any]) -> list[str]:

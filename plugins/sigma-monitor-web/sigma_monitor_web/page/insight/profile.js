@@ -16,7 +16,7 @@ export function Parts() {
 }
 
 function Head({ children }) {
-  return html`<div class="card-head"><${Parts} /><h2 id="h-profile">${t("profile")}</h2>${children}</div>`;
+  return html`<div class="card-head"><${Parts} /><h2 id="h-profile" class="sr">${t("profile")}</h2>${children}</div>`;
 }
 
 // What a table for people holds, of data that are no table.
