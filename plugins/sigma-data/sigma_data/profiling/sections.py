@@ -112,8 +112,10 @@ def _split_section(
             yield section, [str(value) for value in values]
         return
     if values.ndim == 1 and classes and values.dtype.kind in "iu":
-        words = [str(label) for label in classes]
-        yield section, [words[i] if 0 <= i < len(words) else None for i in values.tolist()]
+        pa, there = import_module("pyarrow"), (values >= 0) & (values < len(classes))
+        codes = pa.array(np.where(there, values, 0), pa.int32(), mask=~there)
+        words = pa.array([str(label) for label in classes], pa.string())
+        yield section, pa.DictionaryArray.from_arrays(codes, words).cast(pa.string())
         return
     flat = values.reshape(len(values), -1) if values.ndim <= 2 else values
     whole = values.dtype.kind in "iu" and values.ndim > 1 and not names  # indices, such as those of words
@@ -122,7 +124,8 @@ def _split_section(
     titles = names if len(names) == flat.shape[1] else [f"{section}[{i}]" for i in range(flat.shape[1])]
     for i, title in enumerate([section] if flat.shape[1] == 1 and not names else titles):
         column = flat[:, i]
-        yield str(title), np.where(np.isfinite(column), column, None) if column.dtype.kind == "f" else column
+        missing = ~np.isfinite(column) if column.dtype.kind == "f" else None
+        yield str(title), import_module("pyarrow").array(column, mask=missing)
 
 
 def _describe_section(name: str, values: np.ndarray) -> dict[str, Any]:
