@@ -1,4 +1,4 @@
-"""Draw the pictures of the dashboard: ``python -m figures.dashboard`` in the folder ``docs``, for half a minute.
+"""Draw the pictures of the dashboard: ``python -m figures.dashboard`` in the folder ``docs``, for a minute.
 
 A run of the digits is steered as a person would, then every view is photographed in both themes, wide and on a phone.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 
 from figures import FOLDER
-from figures.browser import ENDLESS, PHONE, WIDE, Run, Visit, browser, run
+from figures.browser import ENDLESS, PATIENCE, PHONE, WIDE, Run, Visit, browser, run
 
 PICTURES = FOLDER / "dashboard"
 SIZES = {"wide": WIDE, "phone": PHONE}
@@ -22,6 +22,7 @@ THEMES = ("light", "dark")
 COLOURS = 256  # of a picture: small files, and no more are to be seen
 RATES = (0.00002, 0.0005, 0.0001)  # learning rates
 SHOWN = 1.5  # seconds that a view has to show what it can
+FOUND = re.compile("Nothing odd|Note|Warning|Error")  # by the examiner
 
 
 def steer(begun: Run, window: Visit) -> None:
@@ -52,9 +53,17 @@ def views(window: Visit) -> list[str]:
     return [(link.get_attribute("href") or "")[1:] for link in links.all()]
 
 
-def photograph(window: Visit, view: str) -> bytes:
-    """Return a view as a picture."""
-    window.page.evaluate("view => { location.hash = view; }", view)
+def open_profile(window: Visit) -> None:
+    """Open the profile of the data, and wait for it."""
+    window.page.evaluate("location.hash = 'data'")
+    window.page.get_by_role("button", name="Profile").click()
+    window.page.get_by_role("region", name="Findings").get_by_text(FOUND).wait_for(timeout=PATIENCE * 1000)
+
+
+def photograph(window: Visit, view: str = "") -> bytes:
+    """Return a view, or the one that is open, as a picture."""
+    if view:
+        window.page.evaluate("view => { location.hash = view; }", view)
     window.page.wait_for_timeout(SHOWN * 1000)
     made = Image.open(io.BytesIO(window.page.screenshot(animations="disabled")))
     kept = io.BytesIO()
@@ -79,6 +88,8 @@ def main(folder: Path = PICTURES) -> None:
                 window.page.goto(begun.link)
                 for view in views(window):
                     (folder / f"{view}-{theme}-{name}.png").write_bytes(photograph(window, view))
+                open_profile(window)
+                (folder / f"profile-{theme}-{name}.png").write_bytes(photograph(window))
                 window.end()
         first.end()
 

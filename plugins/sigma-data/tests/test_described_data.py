@@ -64,6 +64,19 @@ def test_pictures_are_shown_by_class_from_black_to_white() -> None:
     assert column["name"] == "targets"
 
 
+def test_whole_numbers_that_are_targets_are_classes() -> None:
+    pictures = RANDOM.random((60, 8, 8)).astype("float32")
+    numbers = RANDOM.integers(0, 4, 60).astype("int32")
+    inspection = describe(None, {"training": Arrays(inputs=pictures[:40], targets=numbers[:40]),
+                                 "validation": Arrays(inputs=pictures[40:], targets=numbers[40:])})  # fmt: skip
+    classes = inspection.document["classes_of_parts"]
+    assert classes["names"] == ["0", "1", "2", "3"]
+    assert classes["counts"]["validation"] == [int((numbers[40:] == i).sum()) for i in range(4)]
+    assert [*inspection.samples] == ["0", "1", "2", "3"]
+    [column] = inspection.document["columns"]
+    assert (column["kind"], column["reason"], column["unsure"]) == ("category", "4 classes", "")
+
+
 def test_what_is_no_column_is_described_by_its_shape_and_its_range() -> None:
     waves = RANDOM.normal(size=(60, 2, 5)).astype("float32")
     waves[3, 1, 2] = 9.0

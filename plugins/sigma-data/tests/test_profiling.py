@@ -101,6 +101,14 @@ def test_a_profile_has_figures_counts_and_a_histogram() -> None:
     assert document["columns"][2]["reason"] == "3 words"
 
 
+@pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("ms", "UTC"), pa.timestamp("ns")])
+def test_dates_have_a_histogram_over_time(kind: pa.DataType) -> None:
+    days = [date(2024, 1, 1)] * 5 + [date(2024, 1, 2)] + [date(2024, 12, 31)] * 3 + [None]
+    column = profile_table(pa.table({"day": pa.array(days, pa.date32()).cast(kind)}), "t")["day"]
+    assert column.kind == "date"
+    assert column.histogram == (6, *[0] * 10, 3)
+
+
 def test_equal_rows_are_counted_except_for_columns_of_lists() -> None:
     table = pa.table({"a": [1, 1, None, None, 2], "b": ["x", "x", None, None, "x"]})
     assert count_duplicates(table) == 2

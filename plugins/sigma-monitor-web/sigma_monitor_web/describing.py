@@ -1,8 +1,8 @@
 """Describe and examine the data of a run: ``python -m sigma_monitor_web.describing``, a process of its own.
 
 A line of JSON on its input says which data; it answers with a line for the profile, and one for the findings, and ends
-with the process that asked.  It runs only when nothing else wants the processor, and is the first to end if memory is
-short, so that training is not disturbed.
+with the process that asked.  Others go before it where the processor is busy, and it is the first to end where memory
+is short, so that it does not disturb training.
 """
 
 from __future__ import annotations
@@ -117,7 +117,8 @@ def present_profile(inspection: Inspection) -> dict[str, Any]:
 
 def _draw(values: np.ndarray) -> dict[str, Any]:
     step = -(-max(values.shape[1:]) // LARGEST)
-    return picture(values[:, ::step, ::step], 0.0, 255.0)
+    is_grey = bool((values == values[:1]).all())
+    return picture(values[: 1 if is_grey else 3, ::step, ::step], 0.0, 255.0)
 
 
 def answer(request: Mapping[str, Any], send: Callable[[Any], None]) -> None:
@@ -166,7 +167,7 @@ def _end_with(input: TextIO) -> None:
 def give_way() -> None:
     """Leave processor and memory to others, as far as the system lets a process do so."""
     with suppress(OSError, AttributeError):
-        os.nice(19)
+        os.nice(10)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
 

@@ -26,7 +26,7 @@ from sigma_monitor_web.monitor import OneRun
 from sigma_monitor_web.readers import Limits
 from sigma_run.launcher import main
 
-PATIENCE = 300.0  # the processes run when nothing else wants the processor
+PATIENCE = 300.0  # others go before the processes where the processor is busy
 CSV = "size,town,price\n" + "".join(f"{i * 0.75},{'ab'[i % 2]},{i * 2.5 + 1}\n" for i in range(80))
 TOML = """
 format = 1

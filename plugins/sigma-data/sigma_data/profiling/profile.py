@@ -10,7 +10,7 @@ import numpy as np
 from attrs import asdict, field, frozen
 
 from sigma_data.profiling.encoders import choose_encoder
-from sigma_data.profiling.kinds import Inferred, Kind, as_floats, count_words, infer_kind, shorten
+from sigma_data.profiling.kinds import Inferred, Kind, as_floats, count_ticks, count_words, infer_kind, shorten
 
 MOST = 1 << 20  # rows that are looked at
 COUNTED = 12  # most frequent values of a column
@@ -132,6 +132,8 @@ def profile_column(name: str, column: Any) -> ColumnProfile:
     lengths: Mapping[str, float] = {}
     if inferred.kind == "text":
         lengths, histogram = _summarise(as_floats(count_words(column)))
+    if inferred.kind == "date" and import_module("pyarrow").types.is_temporal(column.type):
+        histogram = _summarise(as_floats(count_ticks(column)))[1]
     counts = () if nested or (numeric and distinct > COUNTED) else count_values(column, COUNTED)
     facts = (str(column.type), len(column), column.null_count, distinct)
     return ColumnProfile(name, inferred, *facts, figures, counts, histogram, lengths)

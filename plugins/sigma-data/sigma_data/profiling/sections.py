@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from attrs import evolve
 
-from sigma_data.profiling.profile import profile_table
+from sigma_data.profiling.kinds import Inferred
+from sigma_data.profiling.profile import Profile, profile_table
 from sigma_kernel import Dataset, Inspection, Label
 
 MOST = 1 << 24  # numbers that are looked at
@@ -31,10 +33,10 @@ def profile_splits(name: str, splits: Mapping[str, Dataset]) -> Inspection:
     data = splits[split]
     sections = _read_sections(data)
     rows = len(next(iter(sections.values())))
-    labels = {section: data.class_names(section) for section in sections}
+    labels = {section: name_classes(data, section, values) for section, values in sections.items()}
     about = [_describe_section(section, values) for section, values in sections.items()]
     table = import_module("pyarrow").table(dict(_list_columns(data, sections, labels)))
-    profile = profile_table(table, name)
+    profile = _mark_classes(profile_table(table, name), labels)
     notes = [] if rows == len(data) else [f"the first {rows:,} of {len(data):,} rows of {split!r} were looked at."]
     head = f"{name}: {len(data):,} rows of {split!r}, {'; '.join(map(_say, about))}"
     cells = [["section", "shape", "type", "range"], *map(_tell, about)]
@@ -48,15 +50,24 @@ def count_classes(splits: Mapping[str, Dataset], section: str = "targets") -> di
     Rows of an ignored class, a negative index, are not counted.
     """
     first = next(iter(splits.values()))
-    names = [*first.class_names(section)]
     spec = first.sections.get(section)
-    if not names or spec is None or spec.shape or np.dtype(spec.dtype).kind not in "iu":
+    if spec is None or spec.shape or np.dtype(spec.dtype).kind not in "iu":
         return {}
-    counts = {}
-    for name, split in splits.items():
-        values = np.concatenate([*_read_column(split, section)])
-        counts[name] = np.bincount(values[values >= 0], minlength=len(names))[: len(names)].tolist()
-    return {"section": section, "names": [str(label) for label in names], "counts": counts}
+    values = {name: np.concatenate([*_read_column(split, section)]) for name, split in splits.items()}
+    names = name_classes(first, section, np.concatenate([*values.values()]))
+    counts = {
+        name: np.bincount(own[own >= 0], minlength=len(names))[: len(names)].tolist() for name, own in values.items()
+    }
+    return {"section": section, "names": [str(label) for label in names], "counts": counts} if names else {}
+
+
+def name_classes(data: Dataset, section: str, values: np.ndarray) -> list[Label]:
+    """Return the labels of a section by index: of whole numbers that are targets, they are these; empty for others."""
+    names = [*data.class_names(section)]
+    if names or section != "targets" or values.ndim != 1 or values.dtype.kind not in "iu" or not values.size:
+        return names
+    most = int(values.max())
+    return [*range(most + 1)] if 0 <= most < WIDEST else []
 
 
 def _read_column(split: Dataset, section: str) -> Iterator[np.ndarray]:
@@ -83,11 +94,11 @@ def _read_sections(data: Dataset) -> Sections:
     return {name: np.concatenate([part[name] for part in parts]) for name in ordered}
 
 
-def _list_columns(data: Dataset, sections: Sections, labels: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _list_columns(data: Dataset, sections: Sections, labels: Mapping[str, list[Label]]) -> Iterator[tuple[str, Any]]:
     """Yield the columns of the sections of numbers, classes or words, by name."""
     taken: set[str] = set()
     for section, values in sections.items():
-        for name, column in _split_section(section, values, [*labels[section]], [*data.column_names(section)]):
+        for name, column in _split_section(section, values, labels[section], [*data.column_names(section)]):
             unique = name if name not in taken else f"{section}: {name}"
             taken.add(unique)
             yield unique, column
@@ -101,8 +112,10 @@ def _split_section(
             yield section, [str(value) for value in values]
         return
     if values.ndim == 1 and classes and values.dtype.kind in "iu":
-        words = [str(label) for label in classes]
-        yield section, [words[i] if 0 <= i < len(words) else None for i in values.tolist()]
+        pa, there = import_module("pyarrow"), (values >= 0) & (values < len(classes))
+        codes = pa.array(np.where(there, values, 0), pa.int32(), mask=~there)
+        words = pa.array([str(label) for label in classes], pa.string())
+        yield section, pa.DictionaryArray.from_arrays(codes, words).cast(pa.string())
         return
     flat = values.reshape(len(values), -1) if values.ndim <= 2 else values
     whole = values.dtype.kind in "iu" and values.ndim > 1 and not names  # indices, such as those of words
@@ -111,7 +124,8 @@ def _split_section(
     titles = names if len(names) == flat.shape[1] else [f"{section}[{i}]" for i in range(flat.shape[1])]
     for i, title in enumerate([section] if flat.shape[1] == 1 and not names else titles):
         column = flat[:, i]
-        yield str(title), np.where(np.isfinite(column), column, np.array(None)) if column.dtype.kind == "f" else column
+        missing = ~np.isfinite(column) if column.dtype.kind == "f" else None
+        yield str(title), import_module("pyarrow").array(column, mask=missing)
 
 
 def _describe_section(name: str, values: np.ndarray) -> dict[str, Any]:
@@ -126,8 +140,19 @@ def _describe_section(name: str, values: np.ndarray) -> dict[str, Any]:
     return {**about, "missing": int(values.size - finite.size)}
 
 
+def _mark_classes(profile: Profile, labels: Mapping[str, list[Label]]) -> Profile:
+    """Return a profile whose columns of classes are categories, whatever their labels look like."""
+    columns = [
+        evolve(column, inferred=Inferred("category", f"{len(names):,} classes"))
+        if (names := labels.get(column.name))
+        else column
+        for column in profile.columns
+    ]
+    return evolve(profile, columns=tuple(columns))
+
+
 def _say(about: Mapping[str, Any]) -> str:
-    return f"{about['name']} {' x '.join(map(str, about['shape'])) or 'one'} of {about['type']}"
+    return f"{about['name']}{' ' * bool(about['shape'])}{' x '.join(map(str, about['shape']))} of {about['type']}"
 
 
 def _tell(about: Mapping[str, Any]) -> list[str]:
@@ -135,12 +160,12 @@ def _tell(about: Mapping[str, Any]) -> list[str]:
     return [about["name"], " x ".join(map(str, about["shape"])), about["type"], ends]
 
 
-def _draw_samples(sections: Sections, labels: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _draw_samples(sections: Sections, labels: Mapping[str, list[Label]]) -> dict[str, np.ndarray]:
     """Return some pictures of each class, or of all rows, evenly spaced: (pictures, 3, height, width), uint8."""
     pictures = next((values for values in sections.values() if _is_picture(values)), None)
     if pictures is None:
         return {}
-    targets, names = sections.get("targets"), [*labels.get("targets", ())][:CLASSES]
+    targets, names = sections.get("targets"), labels.get("targets", [])[:CLASSES]
     groups = {"": np.arange(len(pictures))}
     if targets is not None and targets.ndim == 1 and targets.dtype.kind in "iu" and names:
         groups = {str(name): np.flatnonzero(targets == i) for i, name in enumerate(names)}

@@ -21,6 +21,7 @@ const filled = (record) => Object.keys(record ?? {}).length > 0;
 function content(column) {
   if (filled(column.figures)) return spread(column.figures);
   if (filled(column.lengths)) return t("profile.words", { spread: spread(column.lengths) });
+  if (column.histogram.length) return "";
   return column.counts.slice(0, NAMED).map(([value, n]) => `${value} (${count(n)})`).join(", ");
 }
 
@@ -45,7 +46,7 @@ export function Columns({ found }) {
 // Some rows as they are in the data, evenly spaced.
 export function Samples({ found }) {
   const { columns, samples } = found;
-  if (!samples.length || !columns.length) return null;
+  if (!samples.length || !columns.length || found.pictures.length) return null;
   return html`<section class="card" aria-labelledby="h-samples"><div class="card-head"><h2 id="h-samples">${t("profile.samples")}</h2><span class="note">${t("profile.samples.of", { n: samples.length, all: count(found.rows) })}</span></div>
     <div class="table-wrap samples" tabindex="0" role="group" aria-label=${t("profile.samples")}><table class="list figures"><thead><tr>${columns.map((one) => html`<th key=${one.name} scope="col" class=${filled(one.figures) ? "r" : ""}>${one.name}</th>`)}</tr></thead>
       <tbody>${samples.map((row, i) => html`<tr key=${i}>${row.map((cell, k) => html`<td key=${k} class=${filled(columns[k].figures) ? "r" : ""}>${cell === "" ? html`<span class="none">–</span>` : cell}</td>`)}</tr>`)}</tbody></table></div></section>`;

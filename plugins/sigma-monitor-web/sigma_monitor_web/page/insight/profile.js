@@ -16,12 +16,13 @@ export function Parts() {
 }
 
 function Head({ children }) {
-  return html`<div class="card-head"><${Parts} /><h2 id="h-profile">${t("profile")}</h2>${children}</div>`;
+  return html`<div class="card-head"><${Parts} /><h2 id="h-profile" class="sr">${t("profile")}</h2>${children}</div>`;
 }
 
 // What a table for people holds, of data that are no table.
 function Listing({ table }) {
-  const [heads, ...rows] = table;
+  const shown = table[0].map((name, i) => name !== "" || table.some((row) => row[i].length > 1)); // one letter is a part of a chart
+  const [heads, ...rows] = table.map((row) => row.filter((_, i) => shown[i]));
   return html`<div class="table-wrap" tabindex="0" role="group" aria-label=${t("profile")}><table class="list figures"><thead><tr>${heads.map((name, i) => html`<th key=${i} scope="col">${name}</th>`)}</tr></thead>
     <tbody>${rows.map((row, i) => html`<tr key=${i}>${row.map((cell, k) => html`<td key=${k} class=${k ? "" : "lead"}>${cell}</td>`)}</tr>`)}</tbody></table></div>`;
 }

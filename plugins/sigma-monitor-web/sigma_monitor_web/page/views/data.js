@@ -72,7 +72,7 @@ function Rows({ splits, trainer, filter, change, again, refresh }) {
   const names = useAsked("columns", { trainer }).result ?? {}, drawn = !wanted.length || Object.values(shown).some((one) => one.picture) || !Object.keys(shown).length;
   useEffect(() => choose(new Set()), [JSON.stringify(filter)]);
   const title = t(`data.title.${filter.order}`);
-  return html`<section class="card rows-card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows">${title}</h2><${Filters} splits=${splits} classes=${classes} filter=${filter} change=${change} />
+  return html`<section class="card rows-card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows" class="sr">${title}</h2><${Filters} splits=${splits} classes=${classes} filter=${filter} change=${change} />
       <span class="note push">${found ? t("data.of", { n: count(rows.length), all: count(found.total) }) : ""}${found && asks && found.at !== null ? ` · ${t("data.at", { at: count(found.at) })}` : ""}</span><button class="quiet mini" type="button" onClick=${refresh}>${t("data.again")}</button></div>
     ${why ? html`<p class="empty">${t("data.unread", { why })}</p>` : !found ? html`<p class="empty">${t("data.measuring")}</p>` : rows.length === 0 ? html`<p class="empty">${t(`data.empty.${filter.order}`)}</p>` : html`<${drawn ? Tiles : Table} rows=${rows} shown=${shown} names=${names} classes=${classes} edits=${edits} chosen=${chosen} choose=${choose} />`}
     <div class="acts-bar"><${Actions} chosen=${chosen} clear=${() => choose(new Set())} split=${filter.split} classes=${classes} edits=${edits} />${found ? html`<${Pages} found=${found} filter=${filter} change=${change} />` : null}</div></section>`;
@@ -88,8 +88,8 @@ function Losses() {
   const { result: splits, why } = useAsked("splits", ready ? { trainer } : null, edited), [filter, change] = useState({ split: "", order: "worst", label: null, predicted: null, start: 0 });
   const names = Object.keys(splits ?? {}), of = { ...filter, split: names.includes(filter.split) ? filter.split : names.includes("training") ? "training" : names[0] };
   const beside = names.includes("validation") && !filter.split ? "validation" : of.split;
-  if (splits && !names.length) return html`<section class="card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows">${t("data.rows")}</h2></div><p class="empty">${t("data.gone")}</p></section>`;
-  if (!splits) return html`<section class="card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows">${t("data.rows")}</h2></div><p class="empty">${why || t("loading")}</p></section>`;
+  if (splits && !names.length) return html`<section class="card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows" class="sr">${t("data.rows")}</h2></div><p class="empty">${t("data.gone")}</p></section>`;
+  if (!splits) return html`<section class="card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows" class="sr">${t("data.rows")}</h2></div><p class="empty">${why || t("loading")}</p></section>`;
   const open = (label, predicted) => change({ split: beside, order: "worst", label, predicted, start: 0 });
   const picked = filter.predicted === null ? null : [filter.label, filter.predicted], when = `${again} ${edited}`;
   return html`<${Rows} key=${trainer} splits=${splits} trainer=${trainer} filter=${of} change=${change} again=${again} refresh=${() => refresh(again + 1)} />
