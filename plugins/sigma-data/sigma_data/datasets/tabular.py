@@ -257,12 +257,12 @@ class Tabular(Divided):
             raise SigmaDataError(
                 f"{name_place(self.path)}: no column can be an input. Name an encoder for one in `columns`."
             )
-        rows = table.select([column.name for columns in by_section.values() for column in columns]).take(training)
+        rows = None if np.array_equal(training, np.arange(table.num_rows)) else training
         held = goals[training].reshape(len(training), -1)
         single = held[:, 0] if held.shape[1] == 1 else None  # what encoders learn from: one number or class a row
         return {
             section: EncodedColumns(tuple(columns), section=section, kept=(*kept,) if section == "inputs" else ()).fit(
-                rows, single, lambda row: place(int(training[row]))
+                table, single, lambda row: place(int(training[row])), rows
             )
             for section, columns in by_section.items()
         }
