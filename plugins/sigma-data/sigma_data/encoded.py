@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,10 +19,10 @@ from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.settings import SHAPE, optional
 
 TOGETHER = 1024  # rows whose columns are joined at once
-MANY = 1 << 16  # rows of which columns are encoded in threads
+MANY = 1 << 16  # rows from which on threads fit a column each
+BATCH = 1 << 14  # rows that are encoded at once; their numbers fit into a cache, and memory is used again
 OWN = "python"  # in place of the name of a component, for a class of one's own code
 
-R = TypeVar("R")
 Place = Callable[[int], str]  # where a row is, for errors
 
 
@@ -40,28 +40,35 @@ class EncodedColumn:
     encoder: Encoder
     state: Mapping[str, Any] = field(factory=dict)
 
-    def fit(self, table: Any, targets: np.ndarray | None, place: Place) -> EncodedColumn:
-        """Return the column with its encoder fitted on the rows of a table of Arrow."""
+    def fit(
+        self, table: Any, targets: np.ndarray | None, place: Place, training: np.ndarray | None = None
+    ) -> EncodedColumn:
+        """Return the column with its encoder fitted on rows of a table of Arrow, by default on all."""
+        column = table[self.name] if training is None else table[self.name].take(training)
         with self._locate_errors(place):
-            state = self.encoder.fit([join(table[self.name])], None if targets is None else [targets])
+            state = self.encoder.fit([join(column)], None if targets is None else [targets])
         return evolve(self, state=state)
 
-    def apply(
-        self, table: Any, place: Place, training: np.ndarray | None, numbers: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return the numbers of the column, (rows, width).
-
-        ``training`` are the rows that it was fitted on, and ``numbers`` their numbers among all these; by default, they
-        are all.
-        """
+    def apply(self, table: Any, place: Place) -> np.ndarray:
+        """Return the numbers of the column, (rows, width)."""
         column = join(table[self.name])
         with self._locate_errors(place):
             values = self.encoder.apply(column, self.state)
             expect(values.ndim == 2 and len(values) == len(column), "apply() must return a row for each", values)
-            if training is not None and type(self.encoder).apply_training is not Encoder.apply_training:
-                numbers = np.arange(len(training)) if numbers is None else numbers
-                values[training] = self.encoder.apply_training(column.take(training), self.state, numbers)
         return values
+
+    def apply_training(
+        self, table: Any, place: Place, training: np.ndarray, numbers: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return the numbers of rows that the encoder was fitted on, in their order.
+
+        If these are some of the training rows, ``numbers`` are their numbers among all.
+        """
+        column = join(table[self.name].take(training))
+        with self._locate_errors(lambda row: place(int(training[row]))):
+            return self.encoder.apply_training(
+                column, self.state, np.arange(len(training)) if numbers is None else numbers
+            )
 
     @contextmanager
     def _locate_errors(self, place: Place) -> Iterator[None]:
@@ -110,10 +117,12 @@ class EncodedColumns(Extractor):
     section: str = "inputs"
     kept: tuple[str, ...] = ()
 
-    def fit(self, table: Any, targets: np.ndarray | None, place: Place) -> EncodedColumns:
-        """Return the same columns, fitted on the rows of a table of Arrow, with the number or class of each."""
-        fitted = self._map(lambda column: column.fit(table, targets, place), table.num_rows)
-        return evolve(self, columns=tuple(fitted))
+    def fit(
+        self, table: Any, targets: np.ndarray | None, place: Place, training: np.ndarray | None = None
+    ) -> EncodedColumns:
+        """Return the same columns, fitted on rows of a table of Arrow, by default on all, with their targets."""
+        act, many = map_in_threads if table.num_rows >= MANY else map, self.columns
+        return evolve(self, columns=tuple(act(lambda column: column.fit(table, targets, place, training), many)))
 
     def extract(self, records: Any) -> dict[str, np.ndarray]:
         """Return the section; raise SigmaDataError for columns and values that do not fit."""
@@ -128,13 +137,37 @@ class EncodedColumns(Extractor):
         If these are some of the training rows, ``numbers`` are their numbers among all.
         """
         check_names(dict.fromkeys(table.column_names), self.names, table.column_names, "table")
-        parts = self._map(lambda column: column.apply(table, place, training, numbers), table.num_rows)
-        whole = join_columns(parts)
+        whole = self._apply_in_batches(table, place)
+        if training is not None:
+            self._replace_training(whole, table, place, training, numbers)
         return whole if self.shape is None else whole.reshape(len(whole), *self.shape)
 
-    def _map(self, act: Callable[[EncodedColumn], R], rows: int) -> list[R]:
-        """Return what a function returns for each column; in threads where there are many rows."""
-        return map_in_threads(act, self.columns) if rows >= MANY else [*map(act, self.columns)]
+    def _apply_in_batches(self, table: Any, place: Place) -> np.ndarray:
+        """Return the numbers of all columns, (rows, width); threads compute a batch of rows each, if there are many."""
+
+        def apply(first: int) -> list[np.ndarray]:
+            batch = table.slice(first, BATCH)
+            return [column.apply(batch, lambda row: place(first + row)) for column in self.columns]
+
+        parts, rows = apply(0), table.num_rows
+        if len(parts) == 1 and rows <= BATCH:
+            return parts[0]
+        whole = np.empty((rows, sum(part.shape[1] for part in parts)), np.result_type(*parts))
+        join_columns(parts, whole[:BATCH])
+        rest = range(BATCH, rows, BATCH)
+        map_in_threads(lambda first: join_columns(apply(first), whole[first : first + BATCH]), rest)
+        return whole
+
+    def _replace_training(
+        self, whole: np.ndarray, table: Any, place: Place, training: np.ndarray, numbers: np.ndarray | None
+    ) -> None:
+        """Write the numbers of the training rows, of columns where they differ from those of other rows."""
+        first = 0
+        for column in self.columns:
+            beyond = first + len(column.titles)
+            if type(column.encoder).apply_training is not Encoder.apply_training:
+                whole[training, first:beyond] = column.apply_training(table, place, training, numbers)
+            first = beyond
 
     def stream(self, others: Sequence[Any], place: Any, rows: int, **how: Any) -> Iterator[RowsToPredict]:
         """Yield a table in parts, with the sections of other extractors; see :func:`stream_rows`."""
@@ -209,15 +242,10 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     return {**name, **{alias: plain[alias] for alias in plain if alias in changed}}
 
 
-def join_columns(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return arrays of (rows, width) side by side; as many rows at once as a processor's cache holds."""
-    if len(parts) == 1:
-        return parts[0]
-    rows, width = len(parts[0]), sum(part.shape[1] for part in parts)
-    whole = np.empty((rows, width), np.result_type(*parts))
-    for first in range(0, rows, TOGETHER):
+def join_columns(parts: Sequence[np.ndarray], whole: np.ndarray) -> None:
+    """Write arrays of (rows, width) side by side; as many rows at once as a processor's cache holds."""
+    for first in range(0, len(whole), TOGETHER):
         np.concatenate([part[first : first + TOGETHER] for part in parts], axis=1, out=whole[first : first + TOGETHER])
-    return whole
 
 
 def join(column: Any) -> Any:

@@ -31,26 +31,28 @@ def sample_rows(blocks: Iterable[np.ndarray], most: int | None = None) -> np.nda
 
     Massart, The Tight Constant in the Dvoretzky-Kiefer-Wolfowitz Inequality, Annals of Probability 18 (3), 1990.
     """
-    held: list[np.ndarray] = []
-    keys: list[np.ndarray] = []
+    held, numbers = list[np.ndarray](), np.zeros(0, np.int64)  # of rows before the last ones
     rows = 0
     for block in blocks:
         limit = most or max(FEWEST, min(MOST, ELEMENTS // max(1, block[:1].size)))
-        held, keys = [*held, block], [*keys, np.arange(rows, rows + len(block))]
+        held.append(block)
         rows += len(block)
         if sum(map(len, held)) > 2 * limit:
-            held, keys = _smallest(held, keys, limit)
+            sample, numbers = _smallest(np.concatenate(held), numbers, rows, limit)
+            held = [sample]
     if not rows:
         return np.zeros(0)
-    return _smallest(held, keys, limit)[0][0]
+    joined = np.concatenate(held)
+    return joined if rows <= limit else _smallest(joined, numbers, rows, limit)[0]
 
 
-def _smallest(
-    held: list[np.ndarray], numbers_held: list[np.ndarray], most: int
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Return the rows whose numbers have the smallest hashes, and these numbers."""
-    rows, numbers = np.concatenate(held), np.concatenate(numbers_held)
-    if len(rows) > most:
-        chosen = np.argpartition(mix(numbers), most - 1)[:most]
-        rows, numbers = rows[chosen], numbers[chosen]
-    return [rows], [numbers]
+def _smallest(values: np.ndarray, numbers: np.ndarray, rows: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the values of the rows whose numbers have the smallest hashes, and these numbers.
+
+    ``numbers`` has those of the first values; others are of the last of all ``rows``.
+    """
+    numbers = np.concatenate([numbers, np.arange(rows - (len(values) - len(numbers)), rows)])
+    if len(values) <= most:
+        return values, numbers
+    chosen = np.argpartition(mix(numbers), most - 1)[:most]
+    return values[chosen], numbers[chosen]

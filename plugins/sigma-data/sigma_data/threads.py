@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -26,3 +27,22 @@ def map_in_threads(act: Callable[[T], R], items: Sequence[T], most: int | None =
         return [*map(act, items)]
     with ThreadPoolExecutor(threads, "sigma-data") as pool:
         return [*pool.map(act, items)]
+
+
+def map_ahead(act: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+    """Yield what a function returns for each item, in their order, while threads are at work on the next ones.
+
+    Items are read in the thread of the caller; at most one more than there are threads is held.
+    """
+    threads = count_processors()
+    if threads < 2:
+        yield from map(act, items)
+        return
+    ahead = deque[Future[R]]()
+    with ThreadPoolExecutor(threads, "sigma-data") as pool:
+        for item in items:
+            ahead.append(pool.submit(act, item))
+            if len(ahead) > threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()

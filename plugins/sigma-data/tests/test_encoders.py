@@ -26,7 +26,7 @@ from sigma_data import (
     OrdinalEncoder,
     TargetMeanEncoder,
 )
-from sigma_data.encoders import columns
+from sigma_data.encoders import columns, number
 from sigma_data.encoders.hashing import hash_words
 from sigma_kernel import Encoder, SigmaConfigError, SigmaDataError
 
@@ -56,6 +56,18 @@ def test_a_missing_number_is_replaced(missing: Any, fill: float) -> None:
     assert encode(encoder, column)[2:4] == [[fill, 1.0], [3.0, 0.0]]
     assert encode(encoder, column, pa.nulls(1, pa.float64())) == [[fill, 1.0]]
     assert names(encoder, column) == ("x", "x is missing")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 10, 11, 1000, 1001])
+@pytest.mark.parametrize("held", [0, 5, 1 << 20])
+def test_the_median_is_that_of_numpy_to_the_bit(monkeypatch: pytest.MonkeyPatch, rows: int, held: int) -> None:
+    monkeypatch.setattr(number, "MOST", held)
+    for values in (np.random.default_rng(rows).normal(size=rows), np.random.default_rng(rows).integers(0, 3, rows) / 3):
+        parts = [pa.array(part) for part in np.array_split(values, 3)]
+        for encoder in (NumberEncoder(), NumberEncoder(clip=0.1, scale="robust"), NumberEncoder(missing="mean")):
+            state = encoder.fit(parts)
+            assert state == encoder.fit([pa.array(values)])
+            assert state["fill"] == (np.mean(values) if encoder.missing == "mean" else np.median(values))
 
 
 def test_the_statistics_of_a_scale_leave_missing_values_out_as_in_scikit_learn() -> None:

@@ -114,6 +114,16 @@ def test_batches_are_the_same_each_time_and_columns_can_be_chosen(tmp_path: Path
 
 
 @pytest.mark.parametrize("chunk", [64, 1000, 1 << 23])
+@pytest.mark.parametrize("cells", [["NA"] * 90 + ["x"] * 10, ["x"] * 10 + ["NA"] * 90])
+def test_a_word_for_a_gap_is_a_word_in_a_column_of_words_however_long_the_pieces_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, cells: list[str]
+) -> None:
+    monkeypatch.setattr(delimited, "CHUNK", chunk)
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{word},1.5\n" for word in cells))
+    assert open_table(tmp_path / "t.csv").read().to_pydict() == {"a": cells, "b": [1.5] * 100}
+
+
+@pytest.mark.parametrize("chunk", [64, 1000, 1 << 23])
 def test_kinds_are_those_of_all_rows_however_long_the_pieces_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:

@@ -340,10 +340,10 @@ class Tabular(Divided):
                 for name, (encoder, names_rows) in encoders.items()
             },
         )
-        rows = table.select([name for columns in arranged.values() for name in columns.names]).take(training)
+        rows = None if np.array_equal(training, np.arange(table.num_rows)) else training
         single = as_single(goals, training)
         return {
-            section: columns.fit(rows, single, lambda row: place(int(training[row])))
+            section: columns.fit(table, single, lambda row: place(int(training[row])), rows)
             for section, columns in arranged.items()
         }
 

@@ -25,7 +25,7 @@ def rebatch(parts: Iterable[Any], join: Callable[[list[Any]], Any]) -> Iterator[
         rest = part
         while rows + len(rest) >= ROWS:
             cut = ROWS - rows
-            yield join([*held, rest[:cut]])
+            yield join([*held, rest[:cut]]) if held else rest[:cut]
             rest, held, rows = rest[cut:], [], 0
         held, rows = [*held, rest], rows + len(rest)
     if rows:
@@ -96,8 +96,14 @@ def read_numbers(column: Any) -> np.ndarray:
     values = cast(column, pa.float64(), f"{{}} is not a number that float64 holds. {FIX}").to_numpy(
         zero_copy_only=False
     )
-    refuse(np.isinf(values), column, f"{{}} is not finite. {FIX}")
+    if not np.isfinite(values).all():
+        refuse(np.isinf(values), column, f"{{}} is not finite. {FIX}")
     return np.asarray(values, np.float64)
+
+
+def has_gaps(numbers: np.ndarray) -> bool:
+    """Return whether one of some numbers is NaN."""
+    return bool(np.isnan(numbers.min(initial=0.0)))
 
 
 # -- categories --------------------------------------------------------------------------------------------------------

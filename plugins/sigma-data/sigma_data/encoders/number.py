@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.encoders.columns import EMPTY, fill_rule, read_batches, read_numbers, refuse_missing
+from sigma_data.encoders.columns import EMPTY, fill_rule, has_gaps, read_batches, read_numbers, refuse_missing
 from sigma_data.interpolation import interpolate, quantile_knots
 from sigma_data.preprocessors.clip import tails
 from sigma_data.preprocessors.log import signed_log
 from sigma_data.preprocessors.robust import spread
 from sigma_data.preprocessors.standardise import RowMoments
-from sigma_data.sampling import sample_rows
+from sigma_data.sampling import MOST, sample_rows
 from sigma_kernel import Encoder, SigmaDataError
 from sigma_kernel.settings import in_, must, optional
 
@@ -63,7 +63,7 @@ class NumberEncoder(Encoder):
 
     def fit(self, columns: Iterable[Any], targets: Iterable[np.ndarray] | None = None) -> dict[str, Any]:
         """Return the replacement ``fill``, the limits ``low`` and ``high``, and the statistics of the scale."""
-        read = partial(self._read_values, columns)
+        read = _hold(partial(self._read_values, columns))
         state: dict[str, Any] = {}
         sample = sample_rows(read()) if self._needs_sample else np.zeros(0)
         if not any(map(len, read())):
@@ -84,12 +84,11 @@ class NumberEncoder(Encoder):
     def _read_values(self, columns: Iterable[Any]) -> Iterator[np.ndarray]:
         """Yield the values that are not missing."""
         for values in read_batches(columns, self._read):
-            there = ~np.isnan(values)
-            yield values if there.all() else values[there]
+            yield values[~np.isnan(values)] if has_gaps(values) else values
 
     def _read(self, column: Any) -> np.ndarray:
         values = read_numbers(column)
-        if self.missing == "refuse":
+        if self.missing == "refuse" and has_gaps(values):
             refuse_missing(np.isnan(values), column, REMEDY)
         return values
 
@@ -98,7 +97,7 @@ class NumberEncoder(Encoder):
         if self.missing == "mean":
             return float(_moments(read()).mean)
         if self.missing == "median":
-            return float(np.median(sample))
+            return float(_median(sample))
         if self.missing == "most_frequent":
             values, counts = np.unique(sample, return_counts=True)
             return float(values[np.argmax(counts)])
@@ -125,19 +124,38 @@ class NumberEncoder(Encoder):
     def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
         """Return the scaled numbers and, if set, the indicator."""
         values = self._read(column)
-        missing = np.isnan(values)
-        if state["fill"] is not None and missing.any():
+        missing = np.isnan(values) if self.indicator or has_gaps(values) else None
+        if state["fill"] is not None and missing is not None:
             values = np.where(missing, state["fill"], values)
         values = self._limit(values, state)
         if "knots" in state:
             values = interpolate(values, np.array(state["knots"]), np.array(state["scores"]))
         if "centre" in state:
-            values = (values - state["centre"]) / state["width"]
-        return np.stack([values, missing.astype(np.float64)], axis=1) if self.indicator else values[:, None]
+            values = values - state["centre"]
+            values /= state["width"]
+        return np.stack([values, missing], axis=1) if self.indicator else values[:, None]
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the name of the column and, if set, that of the indicator."""
         return (column, f"{column} is missing") if self.indicator else (column,)
+
+
+def _hold(read: Read) -> Read:
+    """Return a function that reads the same batches: those of a few rows are read once, and held."""
+    held, rows = list[np.ndarray](), 0
+    for values in read():
+        held.append(values)
+        rows += len(values)
+        if rows > MOST:
+            return read
+    return lambda: iter(held)
+
+
+def _median(values: np.ndarray) -> np.ndarray:
+    """Return the median, as ``np.median`` does; values are put into another order, which saves the time of a copy."""
+    half = len(values) // 2
+    values.partition(half)
+    return values[half] if len(values) % 2 else np.mean([values[:half].max(), values[half]])
 
 
 def _moments(batches: Iterable[np.ndarray]) -> RowMoments:

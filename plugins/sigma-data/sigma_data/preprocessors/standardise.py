@@ -60,8 +60,9 @@ class RowMoments:
     @classmethod
     def from_block(cls, values: np.ndarray) -> RowMoments:
         """Return the statistics of one block."""
-        mean, variance = values.mean(axis=0, dtype=np.float64), values.var(axis=0, dtype=np.float64)
-        return cls(len(values), mean, variance, (values.min(axis=0), values.max(axis=0)))
+        mean = values.mean(axis=0, dtype=np.float64, keepdims=True)
+        variance = values.var(axis=0, dtype=np.float64, mean=mean)
+        return cls(len(values), mean[0], variance, (values.min(axis=0), values.max(axis=0)))
 
     @property
     def scale(self) -> Ends:

@@ -48,6 +48,9 @@ def infer_kind(name: str, column: Any) -> Inferred:
         return Inferred("other", f"holds {column.type}")
     if pa.types.is_floating(column.type) and (real := _infer_reals(column, present)):
         return real  # fast: distinct numbers need not be counted
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
+        words, counts = pc.value_counts(pc.drop_null(column).cast("string")).flatten()  # each word once
+        return evolve(_infer_words(name, words, counts, present), distinct=len(words))
     distinct = pc.count_distinct(column, mode="only_valid").as_py()
     return evolve(_infer_by_values(name, column, present, distinct), distinct=distinct)
 
@@ -60,16 +63,15 @@ def _infer_by_values(name: str, column: Any, present: int, distinct: int) -> Inf
         return Inferred("boolean", f"{present:,} booleans")
     if types.is_temporal(column.type) and not types.is_duration(column.type):
         return Inferred("date", f"{distinct:,} dates from {pc.min(column).as_py()} to {pc.max(column).as_py()}")
-    if types.is_string(column.type) or types.is_large_string(column.type) or types.is_dictionary(column.type):
-        return _infer_words(name, column, present, distinct)
     return _infer_numbers(name, column, present, distinct)
 
 
 def _infer_reals(column: Any, present: int) -> Inferred | None:
     """Return the kind of a column of which some numbers are not whole; None for others."""
-    values = as_floats(column)
-    low, high = values.min(), values.max()
-    whole = bool((values == np.rint(values)).all())
+    chunks = getattr(column, "chunks", [column])
+    parts = [part for chunk in chunks if len(part := _read_finite(chunk))] or [np.zeros(1)]
+    low, high = min(part.min() for part in parts), max(part.max() for part in parts)
+    whole = all((part == np.rint(part)).all() for part in parts)  # up to the first that is not
     return None if whole or low == high else Inferred("number", f"numbers from {low:g} to {high:g}")
 
 
@@ -90,15 +92,18 @@ def _infer_numbers(name: str, column: Any, present: int, distinct: int) -> Infer
     return Inferred("number", span)
 
 
-def _infer_words(name: str, column: Any, present: int, distinct: int) -> Inferred:
-    pc = import_module("pyarrow.compute")
-    words = column.cast("string")
+def _infer_words(name: str, words: Any, counts: Any, present: int) -> Inferred:
+    """Return the kind of a column from its distinct words, and how many cells hold each."""
+    pc, distinct, counts = import_module("pyarrow.compute"), len(words), counts.to_numpy()
+    if distinct == 1 < present:
+        return Inferred("constant", f"{_read_first(words)!r} in all rows")
     if pc.all(pc.match_substring_regex(words, DATE)).as_py():
         return Inferred("date", f"{distinct:,} dates from {pc.min(words).as_py()} to {pc.max(words).as_py()}")
-    numeric = pc.sum(pc.match_substring_regex(words, NUMBER)).as_py() or 0
-    lengths = pc.mean(count_words(words)).as_py() or 0.0
+    are_numbers = pc.match_substring_regex(words, NUMBER)
+    numeric = int(counts[np.asarray(are_numbers)].sum())
+    lengths = int(counts @ np.asarray(count_words(words))) / present
     if numeric >= MIXED * present:
-        bad = pc.filter(words, pc.invert(pc.match_substring_regex(words, NUMBER)))
+        bad = pc.filter(words, pc.invert(are_numbers))
         what = f", such as {_read_first(bad)!r}" if numeric < present else " in this format"
         return Inferred(
             "category" if distinct <= FEW else "other",
@@ -129,9 +134,17 @@ def count_ticks(column: Any) -> Any:
 
 def as_floats(column: Any) -> np.ndarray:
     """Return the numbers of a column that are not missing, float64."""
-    pc = import_module("pyarrow.compute")
-    values = np.asarray(pc.cast(pc.drop_null(column), "float64", safe=False), np.float64)
-    return values[np.isfinite(values)] if np.isfinite(values).any() else np.zeros(1)
+    values = _read_finite(column)
+    return values if len(values) else np.zeros(1)
+
+
+def _read_finite(column: Any) -> np.ndarray:
+    if column.null_count or str(column.type) != "double" or hasattr(column, "chunks"):
+        pc = import_module("pyarrow.compute")
+        column = pc.cast(pc.drop_null(column), "float64", safe=False)
+    values = np.asarray(column, np.float64)
+    finite = np.isfinite(values)
+    return values if finite.all() else values[finite]
 
 
 def _read_first(column: Any) -> Any:

@@ -23,8 +23,8 @@ from sigma_data.readers.figures import GAPS
 from sigma_data.readers.lines import as_text
 from sigma_kernel import Source
 
-CHUNK = 1 << 24  # bytes that are parsed at once
-BLOCK = 1 << 22  # bytes that one thread parses
+CHUNK = 1 << 22  # bytes of a piece, which one thread parses
+BLOCK = 1 << 20  # bytes that Arrow parses at once
 WINDOW = 1 << 16  # a line that spans a whole window may hold a cell that is too long for the csv module
 LONGEST = 1 << 24  # bytes of a line
 MARK, LF = codecs.BOM_UTF8, 0x0A
@@ -41,6 +41,11 @@ class Piece:
 
     text: bytes = field(repr=False)
     line: int
+
+    @cached_property
+    def has_quotes(self) -> bool:
+        """Return whether there are quotes."""
+        return b'"' in self.text
 
     @cached_property
     def count(self) -> int:
@@ -74,10 +79,10 @@ class Parser:
 
     def parse(self, piece: Piece) -> Any:
         """Return the columns of a piece as a table; raises ValueError if Arrow cannot."""
-        return csv.read_csv(
+        table = csv.read_csv(
             pa.BufferReader(piece.text),
-            csv.ReadOptions(column_names=list(self.names), block_size=BLOCK),
-            csv.ParseOptions(delimiter=self.delimiter),
+            csv.ReadOptions(column_names=list(self.names), block_size=BLOCK, use_threads=False),
+            csv.ParseOptions(delimiter=self.delimiter, quote_char='"' if piece.has_quotes else False),
             csv.ConvertOptions(
                 column_types=dict(self.types),
                 include_columns=None if self.columns is None else list(self.columns),
@@ -87,6 +92,7 @@ class Parser:
                 false_values=spell("false"),
             ),
         )
+        return table.combine_chunks()
 
 
 def spell(word: str) -> list[str]:
@@ -104,7 +110,8 @@ def pieces(source: Source, encoding: str, before: int, delimiter: str) -> Iterat
     line = before + 1
     with source.open() as stream:
         for chunk in _chunks(stream, encoding, before):
-            piece = Piece(_check_text(chunk, delimiter), line)
+            piece = Piece(chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk, line)
+            _check_text(piece, delimiter)
             line += piece.count
             if not piece.text.startswith(b"\n") or piece.text.strip(b"\n"):
                 yield piece
@@ -133,20 +140,18 @@ def _recode(stream: IO[bytes], encoding: str, before: int) -> Iterator[bytes]:
             yield (part + text.readline(LONGEST)).encode()
 
 
-def _check_text(text: bytes, delimiter: str) -> bytes:
-    """Return lines with ends of a line feed; raise ValueError unless they are plain."""
-    if b"\r" in text:
-        text = text.replace(b"\r\n", b"\n")
+def _check_text(piece: Piece, delimiter: str) -> None:
+    """Raise ValueError unless lines are plain."""
+    text = piece.text
     if b"\r" in text or b"\0" in text or text.startswith(MARK):
         raise Unfit("other ends of lines, or marks")
     if not text.isascii():
         text.decode()
-    if b'"' in text and not has_plain_quotes(text, delimiter):
+    if piece.has_quotes and not has_plain_quotes(text, delimiter):
         raise Unfit("quotes that are no frame")
     for start in range(0, len(text) - WINDOW, WINDOW):
         if text.find(b"\n", start, start + WINDOW) < 0:
             raise Unfit("a long line")
-    return text
 
 
 def has_plain_quotes(text: bytes, delimiter: str) -> bool:
@@ -155,7 +160,7 @@ def has_plain_quotes(text: bytes, delimiter: str) -> bool:
     quotes = np.flatnonzero(codes == ord('"'))
     if len(quotes) % 2:
         return False
-    framed = np.concatenate([[ord("\n")], codes, [ord("\n")]])  # one further on than `quotes` say
+    framed = np.frombuffer(b"\n" + text + b"\n", np.uint8)  # one further on than `quotes` say
     around = np.stack([framed[quotes[::2]], framed[quotes[1::2] + 2]])
     ends = np.flatnonzero(codes == ord("\n"))
     marks = [ord(delimiter), ord("\n"), ord('"')]

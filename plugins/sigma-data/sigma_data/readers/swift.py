@@ -10,7 +10,8 @@ import pyarrow as pa
 from attrs import frozen
 
 from sigma_data.labels import EXACT
-from sigma_data.readers.delimited import GAP_WORDS, Parser, Unfit, merges_integers, pieces
+from sigma_data.readers.delimited import GAP_WORDS, Parser, Piece, Unfit, merges_integers, pieces
+from sigma_data.threads import map_ahead
 from sigma_kernel import Source
 
 STRINGS = np.dtypes.StringDType()
@@ -33,18 +34,19 @@ def read(
     names = [str(i) for i in range(width)]
     types = {names[i]: pa.string() if i in words else pa.float64() for i in chosen}
     parser = Parser(names, spelling.delimiter, spelling.decimal, types, [*types], GAP_WORDS if spelling.gaps else ())
-    lines, tables = [], []
-    for piece in pieces(source, spelling.encoding, before, spelling.delimiter):
+
+    def parse(piece: Piece) -> tuple[Any, np.ndarray]:
         table = parser.parse(piece)
         for part in (part for i in chosen if i not in words for part in table[names[i]].chunks):
             _check_numbers(part, piece.text)
-        lines.append(piece.number_rows(table.num_rows))
-        tables.append(table)
-    if not tables:
+        return table, piece.number_rows(table.num_rows)
+
+    parts = [*map_ahead(parse, pieces(source, spelling.encoding, before, spelling.delimiter))]
+    if not parts:
         raise Unfit("no rows")
-    whole = pa.concat_tables(tables)
+    whole = pa.concat_tables([table for table, _ in parts])
     return [
-        np.concatenate(lines),
+        np.concatenate([lines for _, lines in parts]),
         *(
             _words(whole[names[i]], spelling.gaps) if i in words else np.array(whole[names[i]].to_numpy())
             for i in chosen

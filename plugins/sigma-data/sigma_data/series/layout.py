@@ -155,7 +155,7 @@ def encode_rows(
             cells = pa.array(filled[column.name], from_pandas=True)
         else:
             cells = join(rows.table[column.name])
-        values = column.apply(pa.table({column.name: cells}), rows.place, None)
+        values = column.apply(pa.table({column.name: cells}), rows.place)
         if column.name in early and column.name != time:
             later = np.minimum(np.arange(len(values)) + early[column.name], len(values) - 1)
             values = values[later]

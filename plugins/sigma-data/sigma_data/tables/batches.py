@@ -209,7 +209,7 @@ def _without_nan(column: Any) -> Any:
     parts = []
     for part in column.chunks:
         values = part.to_numpy(zero_copy_only=False)
-        if np.isnan(values).sum() > part.null_count:
+        if np.isnan(values).sum() > part.null_count if part.null_count else np.isnan(values.min(initial=0)):
             part = pa.array(values, from_pandas=True)
         parts.append(part)
     return pa.chunked_array(parts, column.type)

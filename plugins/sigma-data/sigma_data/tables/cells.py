@@ -74,8 +74,15 @@ def merges(numbers: Any, cells: Any) -> bool:
 
 def may_merge(numbers: Any) -> bool:
     """Return whether some numbers of a column are as large as integers that floats merge."""
+    if all(part.null_count == 0 and _are_small(part.to_numpy()) for part in numbers.chunks):
+        return False  # fast
     bounds = pc.min_max(numbers).as_py()
     return bounds["min"] is not None and max(-bounds["min"], bounds["max"]) >= EXACT
+
+
+def _are_small(values: np.ndarray) -> bool:
+    """Return whether all numbers are below those that floats merge; False if one is NaN."""
+    return not len(values) or bool(values.min() > -EXACT and values.max() < EXACT)
 
 
 def has_leading_zeros(cells: Any) -> bool:
@@ -118,9 +125,9 @@ def as_kind(column: Any, kind: Kind, figures: Figures) -> Any:
         return loosen(column, figures)
     wanted = final_type(kind)
     if column.type == pa.string() == wanted:
-        blank = pc.equal(pc.utf8_trim_whitespace(column), "")
+        blank = pc.or_(pc.equal(pc.binary_length(column), 0), pc.utf8_is_space(column))
         return pc.if_else(blank, pa.scalar(None, pa.string()), column) if pc.any(blank).as_py() else column
-    if types.is_string(wanted) and not types.is_null(column.type):
+    if types.is_string(wanted):
         raise ValueError("the text of values that are parsed already")
     return column.cast(wanted)
 

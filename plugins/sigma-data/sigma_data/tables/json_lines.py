@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from sigma_data.readers.delimited import CHUNK
 from sigma_data.sources import stamp_of
 from sigma_data.tables.batches import DEEPEST, RecordBatches, plain_batches, plain_schema, reading
 from sigma_data.tables.cells import as_dates, is_float, may_merge
 from sigma_kernel import SigmaDataError, Source
 
+CHUNK = 1 << 24  # bytes that are parsed at once
 LONGEST = 1 << 24  # bytes of an object
 LONG = re.compile(rb"(?<![\d.])\d{16,}+(?![.eE])")
 FIELD = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*+:')

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -16,6 +17,7 @@ from sigma_data.readers.figures import Figures
 from sigma_data.sources import stamp_of
 from sigma_data.tables.batches import WIDEST, RecordBatches, plain_batches, plain_schema
 from sigma_data.tables.cells import (
+    LOOSE,
     Kind,
     as_kind,
     final_type,
@@ -30,6 +32,7 @@ from sigma_data.tables.cells import (
     parsed_type,
 )
 from sigma_data.tables.dialect import Dialect, detect
+from sigma_data.threads import map_ahead, map_in_threads
 from sigma_kernel import SigmaDataError, Source
 
 HEAD = 1 << 16  # bytes that the dialect is found from
@@ -107,8 +110,7 @@ class TextTable:
             return
         wanted = self.names if columns is None else columns
         types = {name: parsed_type(self.kinds[name]) for name in wanted}
-        for piece in self._pieces():
-            yield self._convert(self._parse(piece, types))
+        yield from map_ahead(lambda piece: self._convert(self._parse(piece, types, wanted)), self._pieces())
 
     @property
     def _figures(self) -> Figures:
@@ -125,10 +127,9 @@ class TextTable:
     def _pieces(self) -> Iterator[Piece]:
         return pieces(self.source, self.dialect.encoding, self._before, self.dialect.delimiter)
 
-    def _parse(self, piece: Piece, types: dict[str, Any] | None = None) -> Any:
-        columns = None if types is None else [*types]
+    def _parse(self, piece: Piece, types: Mapping[str, Any] = {}, columns: Sequence[str] | None = None) -> Any:
         own = self.dialect
-        return Parser(self.names, own.delimiter, own.decimal, types or {}, columns, GAP_WORDS).parse(piece)
+        return Parser(self.names, own.delimiter, own.decimal, types, columns, GAP_WORDS).parse(piece)
 
     def _convert(self, table: Any) -> Any:
         columns = {name: as_kind(table[name], self.kinds[name], self._figures) for name in table.column_names}
@@ -136,24 +137,36 @@ class TextTable:
 
     def _look_swiftly(self) -> None:
         """Find kinds and lines; keep the parsed rows if there are few."""
-        tables: list[Any] | None = []
-        for piece in self._pieces():
-            table = self._parse(piece)
-            self.lines.append(line_ranges(piece.number_rows(table.num_rows)))
-            for name in self.names:
-                self.kinds[name] = join_kinds(self.kinds.get(name), self._kind(table[name], name, piece))
-            tables = None if tables is None or sum(part.nbytes for part in tables) > KEPT else [*tables, table]
+        tables, size = [], 0
+        for table, lines, kinds in map_ahead(self._look_into, self._pieces()):
+            self.lines.append(lines)
+            self.kinds = {name: join_kinds(self.kinds.get(name), kinds[name]) for name in self.names}
+            size += table.nbytes
+            tables = [*tables, table] if size <= KEPT else []
         try:
-            self._parsed = None if tables is None else [self._convert(table) for table in tables]
+            self._parsed = map_in_threads(self._convert, tables) if size <= KEPT else None
         except ValueError:
             self._parsed = None  # pieces differ: they are parsed again in the joined types
 
+    def _look_into(self, piece: Piece) -> tuple[Any, Sequence[int] | np.ndarray, dict[str, Kind]]:
+        """Return the rows of a piece as they are parsed, the lines that they are on, and the kinds of the columns."""
+        table = self._parse_swiftly(piece)
+        lines = line_ranges(piece.number_rows(table.num_rows))
+        return table, lines, {name: self._kind(table[name], name, piece) for name in self.names}
+
+    def _parse_swiftly(self, piece: Piece) -> Any:
+        """Return the rows of a piece; in the types of earlier pieces, if it fits them, which saves time."""
+        likely = {name: parsed_type(kind) for name, kind in self.kinds.items() if kind not in (None, LOOSE)}
+        with suppress(ValueError):
+            return self._parse(piece, likely)
+        return self._parse(piece)
+
     def _kind(self, column: Any, name: str, piece: Piece) -> Kind:
         if name in self.exact and pa.types.is_integer(column.type):
-            cells = self._parse(piece, {name: pa.string()})[name]
+            cells = self._parse(piece, {name: pa.string()}, [name])[name]
             return pa.string() if has_leading_zeros(cells) else kind_of(column, self._figures)
         if is_float(column) and may_merge(column):
-            cells = self._parse(piece, {name: pa.string()})[name]
+            cells = self._parse(piece, {name: pa.string()}, [name])[name]
             return pa.string() if merges(column, cells) else pa.float64()
         return kind_of(column, self._figures)
 
