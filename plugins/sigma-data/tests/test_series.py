@@ -227,6 +227,55 @@ def test_encoders_are_fitted_on_the_training_rows(tmp_path: Path):
     assert state["heat"]["width"] == pytest.approx((2 * values[:50]).std())
 
 
+# -- folds -------------------------------------------------------------------------------------------------------------
+def days_of(part: Dataset) -> set[int]:
+    """Return the days that are predicted; those of the second group have the numbers from 30 on."""
+    targets = windows_of(part)[1]
+    return {*np.where(targets >= 30, targets - 30, targets).astype(int).ravel().tolist()}
+
+
+def test_folds_expand_training_in_time_and_keep_other_splits(two: Path):
+    settings: dict[str, Any] = {"group": "shop", "columns": PLAIN, "split": HALVES}
+    whole = Series(two, "load", "date", 2, 1, **settings)
+    series = [Series(two, "load", "date", 2, 1, **settings, fold={"number": i, "of": 4}) for i in range(4)]
+    pool = {*range(2, 30)} - days_of(whole["test"])
+    size = (max(pool) + 1) // 5
+    for number, fold in enumerate(series):
+        start = max(pool) + 1 - (4 - number) * size
+        assert fold.names == ("training", "validation", "test")
+        assert days_of(fold["validation"]) == {*range(start, start + size)}
+        assert days_of(fold["training"]) == {*range(2, start)}
+        assert days_of(fold["test"]) == days_of(whole["test"])
+
+
+def test_folds_fit_columns_on_the_times_before_validation(tmp_path: Path):
+    values = np.arange(60.0) ** 2
+    path = write(tmp_path / "one.csv", {"date": days(60), "load": values})
+    for number in range(3):
+        series = Series(path, "load", "date", 5, split=ALL, fold={"number": number, "of": 3})
+        assert series.names == ("training", "validation")
+        state = series.learned["series"]["columns"][0]["state"]
+        assert state["centre"] == pytest.approx(values[: 15 * (number + 1)].mean())
+        targets = windows_of(series["validation"])[1]
+        assert np.array_equal(targets[:, 0], values[15 * (number + 1) : 15 * (number + 2)])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"fold": {"number": 4, "of": 4}}, "fold: there is no fold 4 of 4"),
+        ({"fold": {"number": 0, "of": 30}}, "fold: 30 folds need at least 31 times, and there are 30. Use fewer folds"),
+        (
+            {"split": {"training": 0.5, "test": 0.3, "validation": 0.2}, "fold": {"number": 0, "of": 2}},
+            r"fold: 'validation' must follow on 'training' \(the splits are training, test, validation\)",
+        ),
+    ],
+)
+def test_folds_that_there_are_not_are_refused(two: Path, settings: dict[str, Any], message: str):
+    with pytest.raises(SigmaConfigError, match=message):
+        len(Series(two, "load", "date", 2, **{"group": "shop", "split": ALL, **settings})["training"])
+
+
 def test_what_is_known_in_advance_is_read_so_many_steps_earlier(tmp_path: Path):
     holiday = np.arange(30.0) ** 2
     path = write(tmp_path / "known.csv", {"date": days(30), "load": np.arange(30.0), "holiday": holiday})
