@@ -144,6 +144,32 @@ def test_months_after_a_day_that_a_month_lacks_come_to_its_last_day():
     assert infer_step(pa.array(days_30, pa.timestamp("us")), np.zeros(3)).unit == "microsecond"
 
 
+@pytest.mark.parametrize("day", [29, 30])
+@pytest.mark.parametrize("months", [1, 3])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_day_that_some_months_lack_is_months_apart(tmp_path: Path, day: int, months: int, zone: str | None):
+    first = pd.Timestamp(f"2022-11-{day} 07:00", tz=zone)
+    times = pd.DatetimeIndex([first + pd.DateOffset(months=months * n) for n in range(30)])
+    assert {*times.day} == {28, 29, day}
+    there = np.delete(np.arange(30), [1, 13, 14])
+    pd.DataFrame({"date": times[there], "load": there * 1.0}).to_parquet(tmp_path / "days.parquet")
+    series = Series(tmp_path / "days.parquet", "load", "date", 3, 1, columns=PLAIN, split=ALL, gaps="hold")
+    assert series.learned["series"]["step"] == ["month", months, zone is not None, day]
+    assert len(series["training"]) == 27 - 2
+    held = series.identify(tmp_path / "days.parquet", series.learned)["date"]
+    assert held == [str(time) for time in times[2:]]
+    old = {"series": {**series.learned["series"], "step": ["month", months, zone is not None]}}
+    assert len(series.identify(tmp_path / "days.parquet", old)["date"]) == len(held)
+
+
+def test_days_of_months_that_do_not_fit_are_no_months():
+    for days_ in (["2023-01-30", "2023-02-27", "2023-03-30"], ["2023-01-30 01:00", "2023-02-28", "2023-03-30"]):
+        times = pa.array(pd.to_datetime(days_, format="mixed"), pa.timestamp("us"))
+        assert infer_step(times, np.zeros(3)).unit == "microsecond"
+    leap = pa.array(pd.to_datetime(["2023-12-29", "2024-02-29", "2024-04-29"]), pa.timestamp("us"))
+    assert infer_step(leap, np.zeros(3)) == Spacing("month", 2)
+
+
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC"])
 def test_hours_with_offsets_pass_changes_of_the_clock_without_a_gap(tmp_path: Path, zone: str):
     times = pd.date_range("2024-03-30", periods=72, freq="h", tz=zone)

@@ -46,7 +46,7 @@ def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dic
         "series": {
             "columns": describe_columns(columns), "targets": [*roles["targets"]], "known": [*roles["known"]],
             "time": roles["time"], "group": roles["group"], "past": series.past, "ahead": series.ahead,
-            "step": [rows.step.unit, rows.step.size, rows.step.local], "gaps": series.gaps,
+            "step": rows.step.to_plain(), "gaps": series.gaps,
         },
         "targets": {"targets": names},
     }  # fmt: skip
