@@ -59,4 +59,4 @@ def _draw_run(draw: RowDraws, most: int, length: int) -> np.ndarray:
     sizes = draw.integers(0, most)
     first = np.floor(draw.uniform() * (length - sizes + 1))
     steps = np.arange(length)
-    return (steps >= first[:, None]) & (steps < (first + sizes)[:, None])
+    return np.asarray((steps >= first[:, None]) & (steps < (first + sizes)[:, None]))

@@ -59,7 +59,7 @@ class JoinedSource:
         arrays = read_sections(source or self.source, self.reader, self.extractor)
         if self.extractor is None and len(arrays) == 1:
             arrays = {name: next(iter(arrays.values()))}
-        fitted = self.fitted
+        fitted = self.fitted_steps
         for label, step in self.preprocessors.items():
             where = f"Joined.parts.{name}.preprocessors.{label}"
             if step.section not in arrays:
@@ -71,7 +71,7 @@ class JoinedSource:
         return arrays
 
     @property
-    def fitted(self) -> dict[str, Preprocessor]:
+    def fitted_steps(self) -> dict[str, Preprocessor]:
         """Return the preprocessors that are fitted on training rows, and those that follow on one in its section."""
         fitted: dict[str, Preprocessor] = {}
         for label, step in self.preprocessors.items():
@@ -111,7 +111,9 @@ class Joined(Divided):
     @property
     def preprocessors(self) -> dict[str, Preprocessor]:
         """Return the preprocessors of the parts that are fitted on the training rows, by part and name."""
-        return {f"{name}_{label}": step for name, part in self.parts.items() for label, step in part.fitted.items()}
+        return {
+            f"{name}_{label}": step for name, part in self.parts.items() for label, step in part.fitted_steps.items()
+        }
 
     def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""
