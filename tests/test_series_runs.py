@@ -13,6 +13,7 @@ import pyarrow.csv
 import pytest
 
 from sigma_data.tables import open_table
+from sigma_run import load
 from sigma_run.launcher.group import main
 
 pytestmark = pytest.mark.rooms
@@ -54,3 +55,21 @@ def test_settings_that_an_inspector_does_not_take_are_refused(sunspots: Path, ca
     assert "--ahead: 'xor' is a recipe." in capsys.readouterr().err
     assert main(["init", str(sunspots), "--target", "sunspots", "--ahead", "3"]) == 2
     assert "which column holds the times? Name it: --time COLUMN." in capsys.readouterr().err
+
+
+def test_folds_of_a_series_are_runs_that_train_on_ever_more_of_the_past(
+    sunspots: Path, capsys: pytest.CaptureFixture[str]
+):
+    wishes = ["--time", "month", "--target", "sunspots", "--ahead", "3", "--past", "24"]
+    assert main(["init", str(sunspots), *wishes, "--output", "solar.toml"]) == 0
+    capsys.readouterr()
+    assert main(["run", "solar.toml", "--folds", "3", "--epochs", "1", "--json"]) == 0
+    study = json.loads(capsys.readouterr().out)
+    assert study["varies"] == ["data.fold"]
+    assert study["metrics"]["validation.mean_absolute_error"]["count"] == 3
+    runs = [Path(study["folder"], str(number)) for number in range(3)]
+    lengths = [len(load(run).trainer.data["training"]) for run in runs]
+    times = round(3126 * 0.85)
+    size = times // 4
+    assert lengths == [times - (3 - number) * size - 26 for number in range(3)]
+    assert main(["predict", str(runs[2]), str(sunspots), "--output", "out.csv"]) == 0

@@ -150,10 +150,10 @@ class Dataset(Settled):
     pixel in its inputs; ``samples(path, shape, white) -> array``, which reads a file to predict from, one row per
     sample; ``files(path)``, the files in a folder to predict from, in the order of their samples;
     ``claims(path)``, whether ``samples`` reads a path though rows of tables have names; ``identify(path, learned) ->
-    {column: texts}``, what identifies those samples, such as times; and ``learned``,
-    plain JSON values derived from its rows, saved with a run and passed to ``samples`` by that name.  Of these,
-    ``frames`` has the table of an extractor for each section with named columns, which predicts from
-    frames, and ``targets`` the names of the columns of each section that is predicted.
+    {column: texts}``, what identifies those samples, such as times; ``preprocessors``, by name, which act before those
+    of the trainer; and ``learned``, plain JSON values derived from its rows, saved with a run and passed to ``samples``
+    by that name.  Of these, ``frames`` has the table of an extractor for each section with named columns, which
+    predicts from frames, and ``targets`` the names of the columns of each section that is predicted.
     """
 
     @property

@@ -5,6 +5,7 @@ from sigma_data.augmentations.colour import Colour as Colour
 from sigma_data.augmentations.crop import RandomCrop as RandomCrop
 from sigma_data.augmentations.cut_out import CutOut as CutOut
 from sigma_data.augmentations.flip import Flip as Flip
+from sigma_data.augmentations.mask_steps import MaskSteps as MaskSteps
 from sigma_data.augmentations.mask_tokens import MaskTokens as MaskTokens
 from sigma_data.augmentations.mix_up import MixUp as MixUp
 from sigma_data.augmentations.noise import Jitter as Jitter

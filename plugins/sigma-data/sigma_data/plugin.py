@@ -80,6 +80,7 @@ OFFERED = {
         "cut_out": ("augmentations.cut_out:CutOut", "Cover a square of each picture."),
         "mix_up": ("augmentations.mix_up:MixUp", "Mix each row with another one, inputs and targets."),
         "time_shift": ("augmentations.time_shift:TimeShift", "Shift sequences in time."),
+        "mask_steps": ("augmentations.mask_steps:MaskSteps", "Mask runs of steps, or of columns, of sequences."),
         "mask_tokens": ("augmentations.mask_tokens:MaskTokens", "Hide a share of the tokens of sequences."),
     },
     "iterator": {
@@ -154,6 +155,7 @@ ALSO_KNOWN_AS = {  # in Keras, PyTorch and scikit-learn
     "rotate": "random_rotation",
     "augmentation scale": "random_zoom random_affine",
     "colour": "color_jitter random_brightness random_contrast",
+    "mask_steps": "time_masking frequency_masking spec_augment time_mask_param=steps freq_mask_param=steps",
     "cut_out": "random_erasing random_cutout",
     "balanced": "weighted_random_sampler RandomOverSampler",
     "stream": "generator data_loader iterable_dataset",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sigma_data import Colour, CutOut, Flip, Jitter, MaskTokens, MixUp, RandomCrop, Rotate, TimeShift, Zoom
+from sigma_data import Colour, CutOut, Flip, Jitter, MaskSteps, MaskTokens, MixUp, RandomCrop, Rotate, TimeShift, Zoom
 from sigma_kernel import Augmentation
 from sigma_testing import AugmentationSuite
 
@@ -72,6 +72,14 @@ class TestTimeShift(AugmentationSuite):
 
     def sections(self) -> dict[str, np.ndarray]:
         return {"inputs": np.arange(12 * 5 * 2).reshape(12, 5, 2), "targets": np.zeros(12)}
+
+
+class TestMaskSteps(AugmentationSuite):
+    def make(self) -> Augmentation:
+        return MaskSteps(3, fill=-1.0)
+
+    def sections(self) -> dict[str, np.ndarray]:
+        return {"inputs": np.arange(12 * 5 * 2.0).reshape(12, 5, 2), "targets": np.zeros(12)}
 
 
 class TestMaskTokens(AugmentationSuite):

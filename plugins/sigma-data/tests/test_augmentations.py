@@ -5,9 +5,23 @@ from __future__ import annotations
 from math import sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from sigma_data import Colour, CutOut, Flip, Jitter, MaskTokens, MixUp, RandomCrop, Rotate, TimeShift, Zoom
+from sigma_data import (
+    Colour,
+    CutOut,
+    Flip,
+    Jitter,
+    MaskSteps,
+    MaskTokens,
+    MixUp,
+    RandomCrop,
+    Rotate,
+    Sunspots,
+    TimeShift,
+    Zoom,
+)
 from sigma_data.augmentations.colour import recolour
 from sigma_data.augmentations.mix_up import draw_beta
 from sigma_data.augmentations.rotate import turn
@@ -197,6 +211,58 @@ def test_time_shift_is_a_roll_or_repeats_the_end(wrap: bool) -> None:
     assert seen == {-2, -1, 0, 1, 2}
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_masked_steps_are_a_run_of_any_length_at_any_place(axis: int) -> None:
+    values = RNG.normal(size=(4000, 6, 7, 5)).astype(np.float32)
+    masked = varied(MaskSteps(3, fill=-9.0, axis=axis), values)
+    hidden = np.moveaxis(masked == -9, 1 + axis, 1).reshape(4000, values.shape[1 + axis], -1)
+    assert np.array_equal(hidden.any(axis=2), hidden.all(axis=2))
+    assert np.array_equal(masked[masked != -9], values[masked != -9])
+    runs, length = hidden[:, :, 0], values.shape[1 + axis]
+    sizes = runs.sum(axis=1)
+    assert (np.abs(np.diff(np.pad(runs.astype(int), ((0, 0), (1, 1))), axis=1)).sum(axis=1) == 2 * (sizes > 0)).all()
+    assert abs(np.bincount(sizes, minlength=4) / 1000 - 1).max() < 0.12  # uniform from 0 to 3
+    for size in (1, 2, 3):
+        firsts = np.bincount(runs[sizes == size].argmax(axis=1))
+        assert len(firsts) == length - size + 1
+        assert (abs(firsts - firsts.mean()) < 5 * np.sqrt(firsts.mean())).all()
+
+
+def test_several_runs_are_masked_and_a_run_is_no_longer_than_the_sequence() -> None:
+    values = RNG.normal(size=(600, 9))
+    masks = [varied(MaskSteps(2, times), values) == 0 for times in (1, 2)]
+    assert np.array_equal(masks[0] | masks[1], masks[1])  # the first run is the same
+    assert masks[1].sum(axis=1).max() == 4
+    assert {*(varied(MaskSteps(99), values) == 0).sum(axis=1)} == {*range(10)}
+    assert varied(MaskSteps(9, fill=300.0), np.zeros((9, 9), np.uint8)).max() == 255
+
+
+# -- windows of series -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("steps", [3, 40])
+def test_shifted_windows_of_a_series_are_those_of_the_series_shifted(steps: int) -> None:
+    windows = Sunspots(past=24, ahead=2)["training"].block(0)
+    rows = slice(0, 200)
+    block = {name: values[rows] for name, values in windows.items()}
+    shifted = TimeShift(steps).augment(block, draw(200))
+    assert np.array_equal(shifted["targets"], block["targets"])
+    seen = set()
+    for old, new in zip(block["inputs"], shifted["inputs"], strict=True):
+        frame = pd.DataFrame(old)
+        forms = {s: frame.shift(s).bfill().ffill() for s in range(-min(steps, 23), min(steps, 23) + 1)}
+        seen |= {shift for shift, form in forms.items() if np.array_equal(form, new)}
+    assert {-3, -2, -1, 0, 1, 2, 3} <= seen
+
+
+def test_masked_windows_of_a_series_keep_what_is_not_masked() -> None:
+    windows = Sunspots(past=24, ahead=2)["training"].block(0)
+    block = {name: values[:200] for name, values in windows.items()}
+    times, columns = (MaskSteps(4, fill=-5.0, axis=axis).augment(block, draw(200))["inputs"] for axis in (0, 1))
+    assert ((times == -5).all(axis=2) == (times == -5).any(axis=2)).all()
+    assert (columns == -5).all(axis=1).any()
+    assert np.array_equal(block["inputs"][times != -5], times[times != -5])
+    assert not windows["inputs"].flags.writeable
+
+
 def test_mask_tokens_hides_the_share_and_keeps_padding() -> None:
     tokens = np.tile(np.arange(10, dtype=np.int32), (400, 1))
     hidden = varied(MaskTokens(11, share=0.3, keep=(0, 4)), tokens)
@@ -245,6 +311,12 @@ def test_mix_up_refuses_class_indices() -> None:
         (RandomCrop(6, "reflect"), FLOATS, r"crop: pictures of \(6, 5\) cannot be mirrored by 6"),
         (Colour(), np.zeros((4, 2, 6, 6)), "colour: pictures have 2 channels"),
         (TimeShift(), np.zeros(4), "time_shift: section 'inputs' has numbers, not sequences"),
+        (
+            MaskSteps(),
+            np.zeros(4),
+            r"mask_steps: .* samples of shape \(\), without an axis 0 to mask",
+        ),
+        (MaskSteps(axis=1), np.zeros((4, 3)), r"shape \(3,\), without an axis 1 to mask. Set `axis` or `section`"),
         (MaskTokens(3), np.zeros((4, 3)), "mask_tokens: section 'inputs' holds float64. It takes indices"),
         (MaskTokens(300), np.zeros((4, 3), np.uint8), "mask_tokens: 300 is beyond uint8"),
     ],
@@ -266,6 +338,8 @@ def test_sections_that_do_not_fit_are_refused(augmentation: Augmentation, values
         (CutOut, {"size": 0}),
         (MixUp, {"alpha": 0.0}),
         (TimeShift, {"steps": 0}),
+        (MaskSteps, {"steps": 0}),
+        (MaskSteps, {"times": 0}),
         (MaskTokens, {"token": -1}),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from sigma_data import (
     Cast,
@@ -24,6 +25,7 @@ from sigma_data import (
     Multi,
     Normalise,
     OneHot,
+    Scale,
     Standardise,
     Url,
 )
@@ -123,10 +125,25 @@ def test_a_section_of_two_parts_is_refused(held):
 
 
 @pytest.mark.parametrize("step", [Standardise(), Normalise(), OneHot(section="inputs")])
-def test_a_preprocessor_that_has_to_be_fitted_is_refused(held, step):
-    data = Joined({"inputs": JoinedSource(held(as_idx(IMAGES)), IdxReader(), None, {"s": step})})
-    with pytest.raises(SigmaConfigError, match=r"parts\.inputs\.preprocessors\.s: has to be fitted.*training rows"):
-        len(data["training"])
+def test_a_preprocessor_that_has_to_be_fitted_is_left_to_the_trainer_with_those_after_it(held, step):
+    halved, cast = Scale(0.5), Cast("int32", section="inputs")
+    steps = {"half": halved, "fitted": step, "cast": cast}
+    data = Joined({"inputs": JoinedSource(held(as_idx(IMAGES)), IdxReader(), None, steps)}, split={"training": 1.0})
+    assert data.preprocessors == {"inputs_fitted": step, "inputs_cast": cast}
+    np.testing.assert_array_equal(data["training"].block(0)["inputs"], IMAGES / 2)
+
+
+def test_sections_without_a_fitted_preprocessor_keep_theirs(held):
+    table = JoinedSource(
+        held(b"a,b\n1,2\n3,4\n"),
+        CsvReader(),
+        Columns({"inputs": Column("a"), "targets": Column("b")}),
+        {"fitted": Standardise(), "scale": Scale(3.0, section="targets")},
+    )
+    data = Joined({"table": table}, split={"training": 1.0})
+    assert data.preprocessors == {"table_fitted": Standardise()}
+    np.testing.assert_array_equal(data["training"].block(0)["targets"].ravel(), [6, 12])
+    assert Joined({"table": evolve(table, preprocessors={})}).preprocessors == {}
 
 
 def test_a_preprocessor_of_another_section_is_refused(held):

@@ -144,6 +144,32 @@ def test_months_after_a_day_that_a_month_lacks_come_to_its_last_day():
     assert infer_step(pa.array(days_30, pa.timestamp("us")), np.zeros(3)).unit == "microsecond"
 
 
+@pytest.mark.parametrize("day", [29, 30])
+@pytest.mark.parametrize("months", [1, 3])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_day_that_some_months_lack_is_months_apart(tmp_path: Path, day: int, months: int, zone: str | None):
+    first = pd.Timestamp(f"2022-11-{day} 07:00", tz=zone)
+    times = pd.DatetimeIndex([first + pd.DateOffset(months=months * n) for n in range(30)])
+    assert {*times.day} == {28, 29, day}
+    there = np.delete(np.arange(30), [1, 13, 14])
+    pd.DataFrame({"date": times[there], "load": there * 1.0}).to_parquet(tmp_path / "days.parquet")
+    series = Series(tmp_path / "days.parquet", "load", "date", 3, 1, columns=PLAIN, split=ALL, gaps="hold")
+    assert series.learned["series"]["step"] == ["month", months, zone is not None, day]
+    assert len(series["training"]) == 27 - 2
+    held = series.identify(tmp_path / "days.parquet", series.learned)["date"]
+    assert held == [str(time) for time in times[2:]]
+    old = {"series": {**series.learned["series"], "step": ["month", months, zone is not None]}}
+    assert len(series.identify(tmp_path / "days.parquet", old)["date"]) == len(held)
+
+
+def test_days_of_months_that_do_not_fit_are_no_months():
+    for days_ in (["2023-01-30", "2023-02-27", "2023-03-30"], ["2023-01-30 01:00", "2023-02-28", "2023-03-30"]):
+        times = pa.array(pd.to_datetime(days_, format="mixed"), pa.timestamp("us"))
+        assert infer_step(times, np.zeros(3)).unit == "microsecond"
+    leap = pa.array(pd.to_datetime(["2023-12-29", "2024-02-29", "2024-04-29"]), pa.timestamp("us"))
+    assert infer_step(leap, np.zeros(3)) == Spacing("month", 2)
+
+
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC"])
 def test_hours_with_offsets_pass_changes_of_the_clock_without_a_gap(tmp_path: Path, zone: str):
     times = pd.date_range("2024-03-30", periods=72, freq="h", tz=zone)
@@ -225,6 +251,55 @@ def test_encoders_are_fitted_on_the_training_rows(tmp_path: Path):
     state = {c["name"]: c["state"] for c in Series(path, "load", "date", 5, split=HALVES).learned["series"]["columns"]}
     assert state["load"]["centre"] == pytest.approx(values[:50].mean())
     assert state["heat"]["width"] == pytest.approx((2 * values[:50]).std())
+
+
+# -- folds -------------------------------------------------------------------------------------------------------------
+def days_of(part: Dataset) -> set[int]:
+    """Return the days that are predicted; those of the second group have the numbers from 30 on."""
+    targets = windows_of(part)[1]
+    return {*np.where(targets >= 30, targets - 30, targets).astype(int).ravel().tolist()}
+
+
+def test_folds_expand_training_in_time_and_keep_other_splits(two: Path):
+    settings: dict[str, Any] = {"group": "shop", "columns": PLAIN, "split": HALVES}
+    whole = Series(two, "load", "date", 2, 1, **settings)
+    series = [Series(two, "load", "date", 2, 1, **settings, fold={"number": i, "of": 4}) for i in range(4)]
+    pool = {*range(2, 30)} - days_of(whole["test"])
+    size = (max(pool) + 1) // 5
+    for number, fold in enumerate(series):
+        start = max(pool) + 1 - (4 - number) * size
+        assert fold.names == ("training", "validation", "test")
+        assert days_of(fold["validation"]) == {*range(start, start + size)}
+        assert days_of(fold["training"]) == {*range(2, start)}
+        assert days_of(fold["test"]) == days_of(whole["test"])
+
+
+def test_folds_fit_columns_on_the_times_before_validation(tmp_path: Path):
+    values = np.arange(60.0) ** 2
+    path = write(tmp_path / "one.csv", {"date": days(60), "load": values})
+    for number in range(3):
+        series = Series(path, "load", "date", 5, split=ALL, fold={"number": number, "of": 3})
+        assert series.names == ("training", "validation")
+        state = series.learned["series"]["columns"][0]["state"]
+        assert state["centre"] == pytest.approx(values[: 15 * (number + 1)].mean())
+        targets = windows_of(series["validation"])[1]
+        assert np.array_equal(targets[:, 0], values[15 * (number + 1) : 15 * (number + 2)])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"fold": {"number": 4, "of": 4}}, "fold: there is no fold 4 of 4"),
+        ({"fold": {"number": 0, "of": 30}}, "fold: 30 folds need at least 31 times, and there are 30. Use fewer folds"),
+        (
+            {"split": {"training": 0.5, "test": 0.3, "validation": 0.2}, "fold": {"number": 0, "of": 2}},
+            r"fold: 'validation' must follow on 'training' \(the splits are training, test, validation\)",
+        ),
+    ],
+)
+def test_folds_that_there_are_not_are_refused(two: Path, settings: dict[str, Any], message: str):
+    with pytest.raises(SigmaConfigError, match=message):
+        len(Series(two, "load", "date", 2, **{"group": "shop", "split": ALL, **settings})["training"])
 
 
 def test_what_is_known_in_advance_is_read_so_many_steps_earlier(tmp_path: Path):

@@ -167,6 +167,7 @@ def resolve_settings(given: Settings) -> Settings:
     kinds = {"metrics": Metric, "preprocessors": Preprocessor, "augmentations": contracts.Augmentation}
     for name, kind in kinds.items():
         values[name] = resolve_components(resolve, where + name, kind, values[name])
+    values["preprocessors"] = _join_preprocessors(where, values["data"], values["preprocessors"])
     values["initialisers"] = initialisers(resolve, where + "initialisers", given.initialisers)
     values["iterator"] = resolve(Iterator, given.iterator, where + "iterator")
     check_one_or_several(where + "optimisers", given)
@@ -174,6 +175,14 @@ def resolve_settings(given: Settings) -> Settings:
     values["optimiser"] = by_head.pop("optimiser", None)
     values["optimisers"] = {head.partition(".")[2]: chosen for head, chosen in by_head.items()}
     return Settings(**values)
+
+
+def _join_preprocessors(where: str, data: Any, own: Mapping[str, Preprocessor]) -> dict[str, Preprocessor]:
+    """Return the preprocessors of the data set, then those of the trainer; a run that was saved has them all."""
+    lent: Mapping[str, Preprocessor] = getattr(data, "preprocessors", {})
+    if other := next((name for name, step in lent.items() if repr(own.get(name, step)) != repr(step)), None):
+        raise SigmaConfigError(f"{where}preprocessors: the data set has one of the name {other!r}. Rename one of them.")
+    return {**lent, **own}
 
 
 def check_one_or_several(where: str, given: Settings) -> None:

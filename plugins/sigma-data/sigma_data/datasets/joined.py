@@ -21,18 +21,16 @@ from sigma_kernel.settings import brief, min_len
 INPUTS = "inputs"
 
 
-class _Unfitted(Iterable[np.ndarray]):
-    """Blocks for a preprocessor that has its numbers already; raises SigmaConfigError when they are read."""
+class _RowsNeeded(Exception):
+    """A preprocessor reads rows to be fitted."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+
+class _NoRows(Iterable[np.ndarray]):
+    """Blocks for a preprocessor that has its numbers already; raises when they are read."""
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """Raise the error."""
-        raise SigmaConfigError(
-            f"{self._where}: has to be fitted, and rows are not divided yet. Give it its numbers, such as source = "
-            "[0, 255] or classes = 10, or set it in [data.preprocessors], where it is fitted on the training rows."
-        )
+        """Raise."""
+        raise _RowsNeeded
 
 
 @frozen
@@ -44,7 +42,9 @@ class JoinedSource:
         reader: Reader that decodes them.
         extractor: Extractor of sections; without one, each array of the reader is a section, and a single one has the
             name of the part.
-        preprocessors: Preprocessors of its sections, in this order; they must not need to be fitted.
+        preprocessors: Preprocessors of its sections, in this order.  Those of a section from the first one on that has
+            to be fitted act like those of the trainer, before these: fitted on the training rows alone, and saved with
+            the run.
     """
 
     source: Source
@@ -59,17 +59,33 @@ class JoinedSource:
         arrays = read_sections(source or self.source, self.reader, self.extractor)
         if self.extractor is None and len(arrays) == 1:
             arrays = {name: next(iter(arrays.values()))}
+        fitted = self.fitted_steps
         for label, step in self.preprocessors.items():
-            arrays[step.section] = _apply(step, arrays, f"Joined.parts.{name}.preprocessors.{label}")
+            where = f"Joined.parts.{name}.preprocessors.{label}"
+            if step.section not in arrays:
+                near = suggest_name(step.section, arrays, "This part has")
+                raise SigmaConfigError(f"{where}.section: there is no section {step.section!r}.{near}")
+            if label not in fitted:
+                with introduce_errors(where, step):
+                    arrays[step.section] = step.apply(arrays[step.section], step.fit(_NoRows()))
         return arrays
 
+    @property
+    def fitted_steps(self) -> dict[str, Preprocessor]:
+        """Return the preprocessors that are fitted on training rows, and those that follow on one in its section."""
+        fitted: dict[str, Preprocessor] = {}
+        for label, step in self.preprocessors.items():
+            if step.section in {earlier.section for earlier in fitted.values()} or _needs_rows(step):
+                fitted[label] = step
+        return fitted
 
-def _apply(step: Preprocessor, arrays: Mapping[str, np.ndarray], where: str) -> np.ndarray:
-    if step.section not in arrays:
-        near = suggest_name(step.section, arrays, "This part has")
-        raise SigmaConfigError(f"{where}.section: there is no section {step.section!r}.{near}")
-    with introduce_errors(where, step):
-        return step.apply(arrays[step.section], step.fit(_Unfitted(where)))
+
+def _needs_rows(step: Preprocessor) -> bool:
+    try:
+        step.fit(_NoRows())
+    except _RowsNeeded:
+        return True
+    return False
 
 
 @define(eq=False)
@@ -91,6 +107,13 @@ class Joined(Divided):
     """
 
     parts: Mapping[str, JoinedSource] = field(validator=min_len(1))
+
+    @property
+    def preprocessors(self) -> dict[str, Preprocessor]:
+        """Return the preprocessors of the parts that are fitted on the training rows, by part and name."""
+        return {
+            f"{name}_{label}": step for name, part in self.parts.items() for label, step in part.fitted_steps.items()
+        }
 
     def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""

@@ -10,11 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, field
 
-from sigma_data.datasets.splits import Loaded, Splits, shares
+from sigma_data.datasets.splits import Loaded, Splits, read_fold, shares
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.readers.csv import place as find_column
 from sigma_data.sources import stamp_of
 from sigma_data.sources.file import File
+from sigma_data.splitting import FOLDED, Folding
 from sigma_data.tables import open_alike, open_table
 from sigma_kernel import Encoder, SigmaConfigError
 from sigma_kernel.settings import ge, in_
@@ -49,6 +50,8 @@ class Series(Splits):
         gaps: What missing steps and targets do: no window covers them (``cut``), or the row before stands for them in
             the past of a window (``hold``); they are never predicted.
         split: Share of the times of each split, the oldest first.
+        fold: Which of several folds this is, such as ``{ number = 0, of = 5 }``: the times of training and validation
+            are divided into one part more than that, validation is the part after ``number``, training all before.
         format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
     """
 
@@ -66,6 +69,7 @@ class Series(Splits):
     split: Mapping[str, float] = field(
         factory=lambda: {"training": 0.7, "validation": 0.15, "test": 0.15}, validator=shares, kw_only=True
     )
+    fold: Folding | None = field(default=None, converter=read_fold, kw_only=True)
     format: Mapping[str, Any] = field(factory=dict, kw_only=True)
     _held: dict[str, Any] = field(factory=dict, init=False, repr=False)
     _opened: tuple[Any, Any] = field(default=(None, None), init=False, repr=False)  # the last table to predict from
@@ -80,7 +84,8 @@ class Series(Splits):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits, in the order of time."""
-        return tuple(self.split)
+        names = tuple(self.split)
+        return names if self.fold is None else (*FOLDED, *(name for name in names if name not in FOLDED))
 
     @property
     def learned(self) -> dict[str, Any]:

@@ -9,10 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sigma_data.encoders.lookups import CategoryTable, tabulate_categories
 from sigma_kernel import SigmaDataError
 from sigma_kernel.settings import is_finite, must
 
 ROWS = 1 << 16  # in a batch for statistics
+MANY = 1 << 12  # categories of which a table is kept
 FIX = "Correct it, or leave the row out."
 EMPTY = "no row has a value. Leave the column out."
 
@@ -158,10 +160,15 @@ def _count(values: Any, counts: np.ndarray) -> tuple[Any, np.ndarray]:
 def place_categories(column: Any, categories: Any) -> np.ndarray:
     """Return the place of each value among the categories, int64, -1 where it is none of them or null.
 
-    ``categories`` are a list, or an Arrow array, which saves time where they are many and there are several batches.
+    ``categories`` are an Arrow array, or a list, of which a table is kept if they are many: it must not be changed.
     Numbers are compared as numbers and, with words, by their text.
     """
-    values, options = read_categories(column), categories if isinstance(categories, pa.Array) else pa.array(categories)
+    values, options = read_categories(column), categories
+    if not isinstance(categories, pa.Array):
+        table = tabulate_categories(categories) if len(categories) >= MANY else CategoryTable(pa.array(categories))
+        if len(categories) >= MANY and (places := table.place_few(values)) is not None:
+            return places
+        options = table.options
     if not len(options):
         return np.full(len(values), -1)
     kinds = (values.type, options.type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +19,7 @@ from sigma_data.encoders.columns import (
     read_categories,
     rebatch,
 )
+from sigma_data.encoders.lookups import KEPT, SameObject
 from sigma_data.sampling import mix
 from sigma_kernel import Encoder, SigmaConfigError, SigmaDataError
 from sigma_kernel.settings import ge, gt
@@ -89,9 +91,13 @@ class TargetMeanEncoder(Encoder):
 
     def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
         """Return the means of all training rows, of shape (rows, numbers)."""
-        counts, sums = self._table(state)
-        means = self._means(counts.sum(axis=1), sums.sum(axis=1))
+        means = _tabulate_means(self, SameObject(state))
         return np.asarray(means[_places(column, state["categories"])])
+
+    def means(self, state: Mapping[str, Any]) -> np.ndarray:
+        """Return the means of all training rows by category, then those of the missing value and of unseen ones."""
+        counts, sums = self._table(state)
+        return self._means(counts.sum(axis=1), sums.sum(axis=1))
 
     def apply_training(self, column: Any, state: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
         """Return the means of the training rows in other folds, of shape (rows, numbers)."""
@@ -120,6 +126,11 @@ class TargetMeanEncoder(Encoder):
         """Return the column with the target, or with each class."""
         width = state["width"]
         return (f"{column} target",) if width == 1 else tuple(f"{column} target {i}" for i in range(width))
+
+
+@lru_cache(maxsize=KEPT)
+def _tabulate_means(encoder: TargetMeanEncoder, state: SameObject) -> np.ndarray:
+    return encoder.means(state.value)
 
 
 def _places(column: Any, categories: list[Any]) -> np.ndarray:

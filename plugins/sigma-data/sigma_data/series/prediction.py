@@ -69,9 +69,9 @@ def _read_learned(learned: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what a run saved about its series; raise SigmaDataError if it is damaged."""
     try:
         held = learned["series"]
-        unit, size, local = held["step"]
+        step = Spacing(*held["step"])
         numbers = {name: int(held[name]) for name in ("past", "ahead")}
-        return {**held, **numbers, "columns": restore_columns(held["columns"]), "step": Spacing(unit, size, local)}
+        return {**held, **numbers, "columns": restore_columns(held["columns"]), "step": step}
     except (AttributeError, KeyError, TypeError, ValueError, SigmaConfigError) as error:
         raise SigmaDataError(
             f"{where}: the series of the training is damaged in the checkpoint: it holds "

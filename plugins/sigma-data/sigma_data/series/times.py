@@ -15,6 +15,7 @@ from sigma_kernel import SigmaDataError
 
 Unit = Literal["row", "number", "microsecond", "month", "month end"]
 MONTHS = ("month", "month end")
+LAST = 31  # day of a month
 DAY = 86_400_000_000  # microseconds
 WORDS = ((7 * DAY, "week"), (DAY, "day"), (3_600_000_000, "hour"), (60_000_000, "minute"), (1_000_000, "second"))
 
@@ -23,12 +24,18 @@ WORDS = ((7 * DAY, "week"), (DAY, "day"), (3_600_000_000, "hour"), (60_000_000, 
 class Spacing:
     """The regular distance of two times: ``size`` units; ``local`` if it is one of the wall clock, such as a day.
 
-    Months come to the same day, or to the last one of a shorter month; a ``month end`` to the last day of each.
+    Months come to the same day, or to the last one of a shorter month; a ``month end`` to the last day of each.  With
+    a ``day``, months come to this one, also from the last day of a shorter month.
     """
 
     unit: Unit
     size: int = 1
     local: bool = False
+    day: int = 0
+
+    def to_plain(self) -> list[Any]:
+        """Return the settings as plain values, in their order."""
+        return [self.unit, self.size, self.local, *([self.day] if self.day else [])]
 
     def positions(self, times: Any) -> np.ndarray:
         """Return times as int64, of which neighbours differ by ``size``."""
@@ -43,7 +50,7 @@ class Spacing:
             return times
         values = to_integers(_wall_clock(times) if self.local else times)
         if self.unit in MONTHS:
-            values = _add_months(values, steps * self.size, self.unit == "month end")
+            values = _add_months(values, steps * self.size, LAST if self.unit == "month end" else self.day)
         else:
             values = values + steps * self.size
         if pa.types.is_integer(times.type):
@@ -89,8 +96,8 @@ def to_integers(times: Any) -> np.ndarray:
 def infer_step(times: Any, groups: np.ndarray) -> Spacing:
     """Return the step that most neighbours within a group have; of several equally frequent ones, the smallest.
 
-    ``times`` are sorted within each group.  Times on one day of the month, or on the last one of each, are months
-    apart, and times at one hour of the day are days apart on the wall clock of their zone.
+    ``times`` are sorted within each group.  Times on one day of the month, or on the last one of each or of those that
+    lack the day, are months apart, and times at one hour of the day are days apart on the wall clock of their zone.
     """
     same = groups[1:] == groups[:-1]
     unit: Unit = "number" if pa.types.is_integer(times.type) else "microsecond"
@@ -101,32 +108,40 @@ def infer_step(times: Any, groups: np.ndarray) -> Spacing:
     if not len(apart):
         return Spacing(unit)
     size = _most_frequent(apart)
-    months = _unit_of_months(values) if unit == "microsecond" and size >= 28 * DAY else None
+    months, day = _find_months(values) if unit == "microsecond" and size >= 28 * DAY else (None, 0)
     if months is not None:
         numbers = values.astype("datetime64[us]").astype("datetime64[M]").astype(np.int64)
-        return Spacing(months, _most_frequent(np.diff(numbers)[same]), local)
+        return Spacing(months, _most_frequent(np.diff(numbers)[same]), local, day)
     return Spacing(unit, size, local)
 
 
-def _unit_of_months(values: np.ndarray) -> Unit | None:
-    """Return the unit of times at one moment of their months, counted from the beginning or from the end."""
+def _find_months(values: np.ndarray) -> tuple[Unit | None, int]:
+    """Return the unit of times at one moment of their months, counted from the beginning or from the end.
+
+    The number is the day, of times on the last day of months that lack it, else 0.
+    """
     moments = values.astype("datetime64[us]")
-    months = moments.astype("datetime64[M]")
+    dates, months = moments.astype("datetime64[D]"), moments.astype("datetime64[M]")
     if len(np.unique(moments - months)) == 1:
-        return "month"
-    left = np.unique(months + 1 - moments)
-    return "month end" if len(left) == 1 and left[0] <= np.timedelta64(DAY, "us") else None
+        return "month", 0
+    if len(np.unique(moments - dates)) > 1:
+        return None, 0
+    days = (dates - months).astype(np.int64) + 1
+    lasts = ((months + 1).astype("datetime64[D]") - months).astype(np.int64)
+    if (days == lasts).all():
+        return "month end", 0
+    fits = (days == np.minimum(days.max(), lasts)).all()
+    return ("month", int(days.max())) if fits else (None, 0)
 
 
-def _add_months(values: np.ndarray, count: int | np.ndarray, at_end: bool) -> np.ndarray:
-    """Return times so many months later: on the same day, or on the last of a shorter month, or ``at_end`` of each."""
+def _add_months(values: np.ndarray, count: int | np.ndarray, day: int) -> np.ndarray:
+    """Return times so many months later: on a day, by default the same, or on the last one of a shorter month."""
     days, rest = np.divmod(values, DAY)
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
     last = (months + count + 1).astype("datetime64[D]") - 1
-    same_day = (months + count).astype("datetime64[D]") + (dates - months)
-    dates = last if at_end else np.minimum(same_day, last)
-    return dates.astype(np.int64) * DAY + rest
+    wanted = (months + count).astype("datetime64[D]") + (np.timedelta64(day - 1, "D") if day else dates - months)
+    return np.asarray(np.minimum(wanted, last).astype(np.int64) * DAY + rest)
 
 
 def _most_frequent(values: np.ndarray) -> int:

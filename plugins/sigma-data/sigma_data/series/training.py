@@ -17,8 +17,10 @@ from sigma_data.profiling.kinds import infer_kind
 from sigma_data.series.layout import SeriesRows, describe_columns, encode_rows, sort_rows
 from sigma_data.series.times import MONTHS, Spacing
 from sigma_data.series.windows import SeriesWindows, find_starts
-from sigma_data.splitting import allot, cut
-from sigma_kernel import Encoder, SigmaDataError
+from sigma_data.splitting import FOLDED, Folding, allot, cut
+from sigma_kernel import Encoder, SigmaConfigError, SigmaDataError
+
+Borders = dict[str, tuple[int, int]]  # the first and the last time of each split
 
 UNSEEN = {"elapsed", "day"}  # parts of a date that do not come again, or that say little
 OF_DAYS = {"weekday", "weekend"}  # parts that say nothing of months
@@ -30,6 +32,8 @@ def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dic
     targets = {name: rows.read_target(name) for name in roles["targets"]}
     filled = {name: rows.fill(values) if series.gaps == "hold" else values for name, values in targets.items()}
     borders = divide_times(rows.positions, series.split, source.name)
+    if series.fold is not None:
+        borders = fold_times(rows.positions, borders, series.fold)
     early = dict.fromkeys((*roles["known"], roles["time"]), series.ahead)
     training = np.flatnonzero(rows.positions <= borders["training"][1])
     columns = fit_columns(rows, choose_columns(rows, roles, series.columns), roles["time"], filled, training)
@@ -37,12 +41,12 @@ def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dic
     goals = np.stack([*targets.values()], axis=1)
     names = name_targets(roles["targets"], series.ahead)
     cutter = _Cutter(rows, inputs, goals, np.stack([*filled.values()], axis=1), (series.past, series.ahead), names)
-    parts = {name: cutter.cut(name, borders[name], source.name) for name in series.split}
+    parts = {name: cutter.cut(name, borders[name], source.name) for name in borders}
     learned = {
         "series": {
             "columns": describe_columns(columns), "targets": [*roles["targets"]], "known": [*roles["known"]],
             "time": roles["time"], "group": roles["group"], "past": series.past, "ahead": series.ahead,
-            "step": [rows.step.unit, rows.step.size, rows.step.local], "gaps": series.gaps,
+            "step": rows.step.to_plain(), "gaps": series.gaps,
         },
         "targets": {"targets": names},
     }  # fmt: skip
@@ -66,7 +70,7 @@ def order_rows(table: Any, roles: Mapping[str, Any], source: Any, step: Spacing 
     return sort_rows(table, roles["time"], roles["group"], source, step, hold)
 
 
-def divide_times(positions: np.ndarray, shares: Mapping[str, float], where: str) -> dict[str, tuple[int, int]]:
+def divide_times(positions: np.ndarray, shares: Mapping[str, float], where: str) -> Borders:
     """Return the first and the last time of each split; each gets its share of the distinct times, in order."""
     times = np.unique(positions)
     pieces = cut(times, allot(len(times), shares))
@@ -74,6 +78,30 @@ def divide_times(positions: np.ndarray, shares: Mapping[str, float], where: str)
         if not len(piece):
             raise SigmaDataError(f"{where}: split {name!r} gets none of {len(times)} times. Give it more.")
     return {name: (int(piece[0]), int(piece[-1])) for name, piece in pieces.items()}
+
+
+def fold_times(positions: np.ndarray, borders: Borders, fold: Folding) -> Borders:
+    """Return the first and the last time of each part of a fold: validation follows on training, which expands.
+
+    The times of ``training`` and ``validation`` are divided as by ``TimeSeriesSplit`` of scikit-learn; other splits
+    stay.  Raises SigmaConfigError if there are too few times, or another split is between the two.
+    """
+    pool = {name: border for name, border in borders.items() if name in FOLDED}
+    if [*borders][: len(pool)] != [*pool]:
+        names = ", ".join(borders)
+        raise SigmaConfigError(f"fold: 'validation' must follow on 'training' (the splits are {names}). Move it.")
+    first, last = borders["training"][0], max(end for _, end in pool.values())
+    times = np.unique(positions)
+    times = times[(times >= first) & (times <= last)]
+    size = len(times) // (fold.of + 1)
+    if not size:
+        raise SigmaConfigError(
+            f"fold: {fold.of} folds need at least {fold.of + 1} times, and there are {len(times)}. Use fewer folds."
+        )
+    start = len(times) - (fold.of - fold.number) * size
+    others = {name: border for name, border in borders.items() if name not in FOLDED}
+    before, within = times[:start], times[start : start + size]
+    return {name: (int(t[0]), int(t[-1])) for name, t in zip(FOLDED, (before, within), strict=True)} | others
 
 
 def choose_columns(rows: SeriesRows, roles: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, Encoder]]:
