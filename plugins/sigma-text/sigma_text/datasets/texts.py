@@ -11,7 +11,7 @@ from sigma_data.pictures.labelled import read_folders, split_folders
 from sigma_kernel import SigmaDataError
 from sigma_kernel.settings import ge
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
-from sigma_text.decoding import TextDecoding
+from sigma_text.decoding import TextDecoding, read_texts
 
 
 @define(eq=False)
@@ -26,7 +26,8 @@ class Texts(EncodedTexts):
     splits; ``split`` then has no meaning.
 
     Args:
-        folder: Folder of the texts; in a configuration, a relative one starts in the directory of the configuration.
+        folder: Folder of the texts, or a zip or tar archive of it, which is not extracted; in a configuration, a
+            relative one starts in the directory of the configuration.
         ends: Ends of the names of text files, in lower case; ``""`` is any.
         encoding: Encoding of the files.
         largest: Most bytes of a file.
@@ -40,7 +41,7 @@ class Texts(EncodedTexts):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits; only the names of folders are read."""
-        return tuple(split_folders(self.folder)) or super().names
+        return tuple(split_folders(self.folder, self.ends)) or super().names
 
     @property
     def decoding(self) -> TextDecoding:
@@ -54,5 +55,5 @@ class Texts(EncodedTexts):
             raise SigmaDataError(f"{self.folder}: the split {empty[0]!r} has no texts. Add some, or delete its folder.")
         others = listed.others
         notes = (f"{len(others)} files are no texts, and left out: {list_first(others)}.",) if others else ()
-        texts = [self.decoding.read(self.folder / file.path) for file in listed.pictures]
+        texts = read_texts(self.folder, listed.pictures, self.ends, self.decoding)
         return LabelledTexts(texts, listed.classes.tolist(), listed.parts, notes)
