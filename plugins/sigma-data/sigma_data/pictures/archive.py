@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -94,7 +95,7 @@ def _open_zip(root: Path) -> Iterator[Mapping[str, Member]]:
         for info in files:
             if info.filename in members:
                 raise SigmaDataError(f"{root}: holds {info.filename!r} twice. Pack it again.")
-            members[info.filename] = Member(info.file_size, info.CRC, lambda info=info: file.read(info))
+            members[info.filename] = Member(info.file_size, info.CRC, partial(file.read, info))
         yield members
 
 
@@ -103,7 +104,7 @@ def _open_tar(root: Path) -> Iterator[Mapping[str, Member]]:
     """Return the members of a tar archive."""
     archive = read_tar(root)
     yield {
-        name: Member(size, archive.stamp[1], lambda start=start, size=size: archive.read(start, size))
+        name: Member(size, archive.stamp[1], partial(archive.read, start, size))
         for name, (start, size) in archive.places.items()
     }
 

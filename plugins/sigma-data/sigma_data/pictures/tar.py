@@ -106,7 +106,8 @@ def _index(file: IO[bytes], name: str) -> Iterator[tuple[str, tuple[int, int]]]:
     end, seen = file.seek(0, 2), set[str]()
     file.seek(0)
     try:
-        with tarfile.open(fileobj=BoundedHeaders(file), mode="r:") as archive:
+        bounded: Any = BoundedHeaders(file)
+        with tarfile.open(fileobj=bounded, mode="r:") as archive:
             for info in archive:
                 archive.members = []  # which would be kept
                 if info.isdir():
