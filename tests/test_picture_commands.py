@@ -62,19 +62,25 @@ def test_a_folder_of_pictures_is_trained_on_at_once(capsys: pytest.CaptureFixtur
     assert "textures finished" in err
 
 
-def test_an_archive_is_trained_on_and_predicted_file_by_file(capsys: pytest.CaptureFixture[str], place: Path) -> None:
-    shutil.make_archive("packed", "zip", place, "textures")
-    assert main(["init", "packed.zip"]) == 0
+@pytest.mark.parametrize(("kind", "end"), [("zip", ".zip"), ("tar", ".tar"), ("gztar", ".tar.gz")])
+def test_an_archive_is_trained_on_and_predicted_file_by_file(
+    kind: str, end: str, capsys: pytest.CaptureFixture[str], place: Path
+) -> None:
+    shutil.make_archive("packed", kind, place, "textures")
+    assert main(["init", f"packed{end}"]) == 0
     assert main(["run", "packed.toml", "--set", "trainer.epochs=1"]) == 0
     (run,) = (place / "runs").iterdir()
-    shutil.make_archive("new", "zip", place / "new")
+    shutil.make_archive("new", kind, place / "new")
     capsys.readouterr()
     answers = []
-    for where in ("new", "new.zip"):
+    for where in ("new", f"new{end}"):
         assert main(["predict", str(run), where, "--json"]) == 0
         answers.append(json.loads(capsys.readouterr().out)["predictions"])
-    assert [answer["input"] for answer in answers[1]] == [f"new.zip/{Path(row['input']).name}" for row in answers[0]]
+    assert [answer["input"] for answer in answers[1]] == [f"new{end}/{Path(row['input']).name}" for row in answers[0]]
     assert [answer["probabilities"] for answer in answers[1]] == [answer["probabilities"] for answer in answers[0]]
+    assert main(["predict", str(run), f"new{end}", "--save", "answers.csv"]) == 0
+    rows = Path("answers.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[0] for row in rows] == [f'"{answer["input"]}"' for answer in answers[1]]
 
 
 @pytest.mark.parametrize(

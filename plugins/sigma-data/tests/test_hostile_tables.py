@@ -117,7 +117,7 @@ def test_an_arrow_file_of_too_many_columns_is_refused(refused):
 
 def test_objects_of_different_fields_are_refused_before_their_table_is_filled(refused):
     rows = "".join(f'{{"c{i}": 1}}\n' for i in range(300_000))
-    assert "300000 objects have 300000 different fields" in refused("t.jsonl", rows.encode())
+    assert "300000 objects have more than 10000 different fields" in refused("t.jsonl", rows.encode())
     rows = "".join('{"a": 1}\n' for i in range(50_000)) + "".join(f'{{"c{i}": 1}}\n' for i in range(5000))
     assert "55000 objects have 5001 different fields" in refused("t.jsonl", rows.encode())
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from attrs import field, frozen
 
-from sigma_data.pictures.folder import list_pictures
+from sigma_data.pictures.archive import is_archive
+from sigma_data.pictures.folder import Picture, list_pictures
+from sigma_data.pictures.opening import open_place
 from sigma_data.sources import local
 from sigma_kernel import SigmaDataError
 from sigma_kernel.settings import ge
@@ -23,7 +26,11 @@ class TextDecoding:
     def read(self, path: Path) -> str:
         """Return the text of a file, with line feeds; raise SigmaDataError, with the byte, for one that is no text."""
         with local(path).open() as stream:
-            content = stream.read(self.largest + 1)
+            return self.decode(stream, path)
+
+    def decode(self, stream: IO[bytes], path: Path) -> str:
+        """Return the text of an open file; ``path`` is its name in errors."""
+        content = stream.read(self.largest + 1)
         if len(content) > self.largest:
             raise SigmaDataError(f"{path}: has more than {self.largest} bytes. Raise `largest`, or leave it out.")
         try:
@@ -44,8 +51,23 @@ class TextDecoding:
         return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def read_texts(root: Path, files: Sequence[Picture], ends: tuple[str, ...], decoding: TextDecoding) -> list[str]:
+    """Return the texts of files in a folder, or in an archive."""
+    if not is_archive(root):
+        return [decoding.read(root / file.path) for file in files]
+    texts = []
+    with open_place(root, ends) as open_text:
+        for file in files:
+            try:
+                with open_text(file) as stream:
+                    texts.append(decoding.decode(stream, root / file.path))
+            except OSError as error:
+                raise SigmaDataError(f"{root / file.path}: cannot be read: {error}. Pack it again.") from error
+    return texts
+
+
 def list_texts(root: Path, ends: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the paths below a folder that end in one of these, in order, and those of other files.
+    """Return the paths below a folder, or in an archive, that end in one of these, in order, and those of other files.
 
     Hidden files are left out.  Raises SigmaDataError for a missing folder, and for links that leave it.
     """

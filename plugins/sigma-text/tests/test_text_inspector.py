@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -234,3 +235,25 @@ def test_folders_of_running_text_may_be_splits(tmp_path: Path) -> None:
     assert "split" not in draft["data"]
     with pytest.raises(SigmaConfigError, match=r"--target: is for tables; .*all is running text"):
         TextInspector().draft(tmp_path / "all", "x", {"target": "mood"})
+
+
+# -- archives and rules ------------------------------------------------------------------------------------------------
+def test_an_archive_of_texts_is_inspected_as_the_folder(tmp_path):
+    folder = write_folder(tmp_path)
+    place = Path(shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path, "films"))
+    assert TextInspector().takes(place)
+    assert TextInspector().inspect(place).table == TextInspector().inspect(folder).table
+    draft = TextInspector().draft(place, "packed.tar.gz", {})
+    assert (draft.name, tomllib.loads(draft.text)["data"]["folder"]) == ("packed", "packed.tar.gz")
+
+
+def test_equal_texts_of_two_splits_and_of_two_classes_are_found_by_their_files(tmp_path):
+    folder = write_folder(tmp_path, ("train", "test"))
+    assert TextInspector().examine(folder) == []
+    for number in range(8):
+        (folder / "test" / "good" / f"copy {number}.txt").write_text(TEXTS[4 * number + 1])
+        (folder / "train" / "bad" / f"copy {number}.txt").write_text(TEXTS[4 * number + 1])
+    findings = {finding.rule: finding for finding in TextInspector().examine(folder)}
+    assert findings["shared-rows"].severity == "error"
+    assert findings["shared-rows"].examples[0].startswith("test/good/copy 0.txt and train/")
+    assert "8" in findings["conflicts"].text

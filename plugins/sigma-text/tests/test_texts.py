@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,3 +217,28 @@ def test_the_speeches_are_those_of_the_plays():
     assert listed.texts[-1].endswith("Than this of Juliet and her Romeo.")
     shares = {play: listed.classes.count(play) / 2448 for play in {*listed.classes}}
     assert shares == pytest.approx({"Richard III": 0.437, "Richard II": 0.225, "Romeo and Juliet": 0.338}, abs=1e-3)
+
+
+# -- archives ----------------------------------------------------------------------------------------------------------
+def pack(folder, kind):
+    return Path(shutil.make_archive(str(folder), kind, folder.parent, folder.name))
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar", "gztar", "xztar"])
+def test_texts_in_an_archive_are_those_of_the_folder(animals, kind):
+    expected, packed = Texts(animals), Texts(pack(animals, kind))
+    for name, part in expected.items():
+        for section, values in part.block(0).items():
+            np.testing.assert_array_equal(packed[name].block(0)[section], values)
+    given = packed.samples(packed.folder, expected["training"].block(0)["inputs"].shape[1:])
+    np.testing.assert_array_equal(given, expected.samples(animals, given.shape[1:]))
+    assert (packed.claims(packed.folder), packed.files(packed.folder)[0]) == (True, packed.folder / "bird/0.txt")
+
+
+def test_texts_in_an_archive_are_refused_with_their_place(animals):
+    (animals / "fish" / "0.txt").write_bytes(b"a \xff fish")
+    place = pack(animals, "gztar")
+    with pytest.raises(SigmaDataError, match=r"animals\.tar\.gz/fish/0\.txt: byte 2: the text is not valid utf-8"):
+        Texts(place).all_rows()
+    with pytest.raises(SigmaDataError, match=r"has no text files\. Their names must end in \.md"):
+        Texts(animals, ends=(".md",)).samples(place, (3,))

@@ -42,8 +42,8 @@ class ImageFolder(PictureSet):
     Needs Pillow: ``python -m pip install "sigma-data[images]"``.
 
     Args:
-        folder: Folder of the pictures, or a zip archive of it, which is not extracted; in a configuration, a relative
-            one starts in the directory of the configuration.
+        folder: Folder of the pictures, or a zip or tar archive of it, which is not extracted; in a configuration, a
+            relative one starts in the directory of the configuration.
         group: Regular expression that finds the group of a picture in its path below the folder, such as a person;
             the pictures of a group stay in one split. The group is what its parentheses match, or all that matches.
         table: Table of paths and labels, a CSV file or a data frame; the folders then have no meaning.

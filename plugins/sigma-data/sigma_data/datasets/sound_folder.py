@@ -32,7 +32,8 @@ class SoundFolder(SoundSet):
     Needs soundfile: ``python -m pip install "sigma-data[sound]"``.
 
     Args:
-        folder: Folder of the sounds; in a configuration, a relative one starts in the directory of the configuration.
+        folder: Folder of the sounds, or a zip or tar archive of it, which is not extracted; in a configuration, a
+            relative one starts in the directory of the configuration.
         group: Regular expression that finds the group of a sound in its path below the folder, such as a speaker; the
             sounds of a group stay in one split. The group is what its parentheses match, or all that matches.
     """
@@ -47,7 +48,7 @@ class SoundFolder(SoundSet):
 
     def list_splits(self) -> list[str]:
         """Return the splits that the folders make; only their names are read."""
-        return split_folders(self.folder)
+        return split_folders(self.folder, ENDS)
 
     def list_sounds(self) -> LabelledPictures:
         """Return the sounds in the folders of their classes."""

@@ -13,6 +13,7 @@ from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Divided, Loaded
+from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.faults import check_faults, describe_left_out
 from sigma_data.pictures.folder import list_pictures, picture_at
 from sigma_data.pictures.labelled import LabelledPictures
@@ -85,7 +86,7 @@ class SoundSet(Divided):
 
     def open_sounds(self) -> AbstractContextManager[OpenPicture]:
         """Return the function that opens sounds while the place is open."""
-        return open_place(self.root)
+        return open_place(self.root, ENDS)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -147,16 +148,17 @@ class SoundSet(Divided):
         white: float | None = None,
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
-        """Return the sounds of a file or a folder, in the order of their paths, in the form of the training."""
-        if not path.is_dir() and not path.name.lower().endswith(ENDS):
+        """Return the sounds of a file, folder or archive, in the order of their paths, in the form of the training."""
+        several = path.is_dir() or is_archive(path)
+        if not several and not path.name.lower().endswith(ENDS):
             return super().samples(path, shape, white, learned)
         if tuple(shape) != self._form.shape:
             raise SigmaDataError(f"{path}: sounds have shape {self._form.shape}; the network takes {tuple(shape)}.")
-        folder = path if path.is_dir() else path.resolve().parent
-        files = list_pictures(path, ENDS).pictures if path.is_dir() else (picture_at(folder, path.resolve().name),)
+        folder = path if several else path.resolve().parent
+        files = list_pictures(path, ENDS).pictures if several else (picture_at(folder, path.resolve().name),)
         if not files:
             raise SigmaDataError(f"{path}: has no sounds. Their names must end in {', '.join(ENDS)}.")
-        sounds = decode_files(folder, files, self._form, self.threads)
+        sounds = decode_files(folder, files, self._form, self.threads, open_place(folder, ENDS))
         check_faults(path, sounds.faults, len(files), "Replace them, or leave them out.", "sound")
         return sounds.values
 

@@ -77,8 +77,14 @@ class Splits(Mapping[str, Dataset], ABC):
         reader = SamplesReader(shape, self.white if white is None else white, **settings)
         return reader.read(local(path))["values"]
 
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """Return the ends of the names of archives that hold a file for each sample."""
+        ends: tuple[str, ...] = import_module("sigma_data.pictures.archive").ARCHIVES
+        return ends
+
     def files(self, path: Path) -> list[Path]:
-        """Return the pictures in a folder, in the order of their samples."""
+        """Return the pictures in a folder or an archive, in the order of their samples."""
         listing: Any = import_module("sigma_data.pictures.folder").list_pictures(path)
         return [path / picture.path for picture in listing.pictures]
 

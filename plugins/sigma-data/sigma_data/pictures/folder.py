@@ -39,11 +39,11 @@ class Listing:
 def list_pictures(root: Path, ends: tuple[str, ...] = ENDS) -> Listing:
     """Return the files in a folder and the folders below that are pictures, or others, by the ends of their names.
 
-    Pictures may be in an archive as well. Hidden files are left out. Raises SigmaDataError for a missing folder, for
+    They may be in an archive as well. Hidden files are left out. Raises SigmaDataError for a missing folder, for
     links that leave the folder, and for links to folders, which might never end.
     """
-    if ends is ENDS and is_archive(root):
-        return _list_members(root)
+    if is_archive(root):
+        return _list_members(root, ends)
     if not root.is_dir():
         what = "is not a folder" if root.exists() else "there is no such folder"
         near = suggest_name(root.name, (path.name for path in root.parent.iterdir())) if root.parent.is_dir() else ""
@@ -59,14 +59,14 @@ def list_pictures(root: Path, ends: tuple[str, ...] = ENDS) -> Listing:
     return Listing(tuple(pictures), tuple(path for path, _ in files if path not in regular))
 
 
-def _list_members(root: Path) -> Listing:
-    """Return the pictures in an archive; ``modified`` is their checksum."""
-    with open_archive(root) as archive:
+def _list_members(root: Path, ends: tuple[str, ...]) -> Listing:
+    """Return the files in an archive with such ends; ``modified`` is their checksum, or the time of the archive."""
+    with open_archive(root, ends) as archive:
         shown = {name: about for name, about in sorted(archive.members.items()) if not _is_below_hidden(name)}
     for name in shown:
         _check_text(root, name, name)
-    regular = {name for name in shown if name.lower().endswith(ENDS)}
-    pictures = (Picture(name, shown[name].file_size, shown[name].CRC) for name in shown if name in regular)
+    regular = {name for name in shown if name.lower().endswith(ends)}
+    pictures = (Picture(name, shown[name].size, shown[name].modified) for name in shown if name in regular)
     return Listing(tuple(pictures), tuple(name for name in shown if name not in regular))
 
 
@@ -97,10 +97,10 @@ def picture_at(root: Path, path: str) -> Picture:
     return Picture(path, about.st_size, about.st_mtime_ns)
 
 
-def subfolders(root: Path) -> list[str]:
+def subfolders(root: Path, ends: tuple[str, ...] = ENDS) -> list[str]:
     """Return the names of the folders in a folder, or an archive, in order, without hidden ones; none if missing."""
     if is_archive(root):
-        listing = _list_members(root)
+        listing = _list_members(root, ends)
         paths = (*(picture.path for picture in listing.pictures), *listing.others)
         return sorted({path.partition("/")[0] for path in paths if "/" in path})
     if not root.is_dir():

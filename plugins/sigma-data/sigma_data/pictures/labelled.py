@@ -54,9 +54,9 @@ class LabelledPictures:
         return tuple(groups)
 
 
-def split_folders(root: Path) -> list[str]:
+def split_folders(root: Path, ends: tuple[str, ...] = ENDS) -> list[str]:
     """Return the splits that the folders in a folder make, that for training first; none if these are classes."""
-    parts = {SPLITS.get(name.lower(), "") for name in subfolders(root)}
+    parts = {SPLITS.get(name.lower(), "") for name in subfolders(root, ends)}
     return sorted(parts, key=[*SPLITS.values()].index) if "training" in parts and "" not in parts else []
 
 
@@ -65,7 +65,7 @@ def read_folders(root: Path, ends: tuple[str, ...] = ENDS, what: str = "picture"
 
     Raises SigmaDataError for pictures outside of them, and for a class without pictures.
     """
-    listing, parts = list_pictures(root, ends), split_folders(root)
+    listing, parts = list_pictures(root, ends), split_folders(root, ends)
     depth = 1 if parts else 0
     names = [picture.path.split("/") for picture in listing.pictures]
     if not names:
@@ -76,8 +76,8 @@ def read_folders(root: Path, ends: tuple[str, ...] = ENDS, what: str = "picture"
             f"{', or name a `table` of labels' if what == 'picture' else ''}."
         )
     classes = {path[depth] for path in names}
-    places = [root / part for part in subfolders(root)] if parts else [root]
-    if empty := sorted({name for place in places for name in subfolders(place)} - classes):
+    places = [root / part for part in subfolders(root, ends)] if parts else [root]
+    if empty := sorted({name for place in places for name in subfolders(place, ends)} - classes):
         raise SigmaDataError(f"{root}: the class {list_first(empty)} has no {what}s. Add some, or delete its folder.")
     codes = Codes(np.array([path[depth] for path in names], np.dtypes.StringDType()), f"{root}: folders")
     homes = np.array([SPLITS.get(path[0].lower(), "") for path in names])

@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from sigma_data.pictures.archive import PictureArchive, is_archive, open_archive
+from sigma_data.pictures.archive import FileArchive, is_archive, open_archive
+from sigma_data.pictures.decoding import ENDS
 from sigma_data.pictures.folder import Picture
 from sigma_kernel import SigmaDataError
 
@@ -17,16 +18,16 @@ OpenPicture = Callable[[Picture], AbstractContextManager[IO[bytes]]]
 
 
 @contextmanager
-def open_place(root: Path) -> Iterator[OpenPicture]:
-    """Return a function that opens a picture, from any thread, while the place is open.
+def open_place(root: Path, ends: tuple[str, ...] = ENDS) -> Iterator[OpenPicture]:
+    """Return a function that opens a picture, or another file with such an end, from any thread.
 
-    It raises OSError or ValueError for a picture that cannot be read, and SigmaDataError for one that has changed since
-    it was listed.
+    It does so while the place is open.  It raises OSError or ValueError for a file that cannot be read, and
+    SigmaDataError for one that has changed since it was listed.
     """
     if not is_archive(root):
         yield partial(_open_file, root)
         return
-    with open_archive(root) as archive:
+    with open_archive(root, ends) as archive:
         yield partial(_open_member, archive)
 
 
@@ -43,11 +44,11 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 @contextmanager
-def _open_member(archive: PictureArchive, picture: Picture) -> Iterator[IO[bytes]]:
+def _open_member(archive: FileArchive, picture: Picture) -> Iterator[IO[bytes]]:
     member = archive.members.get(picture.path)
     if member is None:
         raise FileNotFoundError(f"there is no such file in {archive.root.name}")
-    _check_unchanged(archive.root, picture, member.file_size, member.CRC)
+    _check_unchanged(archive.root, picture, member.size, member.modified)
     with archive.open_member(picture.path) as stream:
         yield stream
 

@@ -22,7 +22,7 @@ SUFFIXES = {
     ".orc", ".db", ".sqlite", ".sqlite3", ".xlsx", ".ods",
 }  # fmt: skip
 SAVED = ("state.json", "dataset_dict.json")  # of a dataset of Hugging Face, which sigma-huggingface reads
-PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
+PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip", ".tar", ".tgz"}
 
 
 @frozen

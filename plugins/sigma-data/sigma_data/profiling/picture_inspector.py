@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from sigma_data.pictures.archive import is_archive
+from sigma_data.pictures.archive import is_archive, strip_end
 from sigma_data.pictures.labelled import read_folders
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.picture_drafting import PictureDraft
@@ -18,13 +18,13 @@ from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigE
 
 @frozen
 class PictureInspector(Inspector):
-    """Inspect folders of pictures, or zip archives of them: one for each class, or with a table of paths and labels.
+    """Inspect folders of pictures, or archives of them: one for each class, or with a table of paths and labels.
 
     Needs Pillow: ``python -m pip install "sigma-data[images]"``.
     """
 
     def takes(self, place: Path) -> bool:
-        """Return whether a folder, one below it, or a zip archive has a file with the name of a picture."""
+        """Return whether a folder, one below it, or a zip or tar archive has a file with the name of a picture."""
         return (place.is_dir() or is_archive(place)) and holds_pictures(place)
 
     def inspect(self, place: Path) -> Inspection:
@@ -40,7 +40,7 @@ class PictureInspector(Inspector):
             path, fault = next(iter(profile.faults.items()), (place, "has no pictures"))
             raise SigmaDataError(f"{place}: no picture can be used. {path}: {fault}.")
         task = choose_task(place, profile, wishes.get("target"))
-        name = place.resolve().name.removesuffix(".zip") or "pictures"
+        name = strip_end(place.resolve().name) or "pictures"
         rows = sum(task.counts.values()) if task.kind == "classes" else len(profile.labels)
         draft = PictureDraft(written, name, profile, task, rows)
         return ConfigurationDraft(name, draft.text, draft.notes)

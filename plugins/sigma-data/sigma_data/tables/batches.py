@@ -14,11 +14,11 @@ from attrs import field, frozen
 from pyarrow import types
 
 from sigma_data.sources import stamp_of
+from sigma_data.tables.widths import check_width
 from sigma_kernel import SigmaDataError, Source
 from sigma_kernel.errors import suggest_name
 
 ROWS = 1 << 16  # of a batch
-WIDEST = 100_000  # columns of a table
 DEEPEST = 32  # fields within fields
 DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, NotImplementedError, OSError, RecursionError,
           RuntimeError, TypeError, ValueError)  # fmt: skip # whatever Arrow raises for damaged files
@@ -160,12 +160,12 @@ def plain_type(kind: Any) -> Any:
 
 def plain_schema(schema: Any, name: str) -> Any:
     """Return the names and types of the columns that are delivered; fields of structures are columns ``a.b``."""
-    if len(schema) > WIDEST:
-        raise SigmaDataError(f"{name}: has {len(schema)} columns, more than {WIDEST}. Store it as rows or as an array.")
+    check_width(len(schema), name)
     with reading(name):
         plain = pa.schema(
             [(column.name, plain_type(column.type)) for column in _flatten(schema.empty_table(), name).schema]
         )
+        check_width(len(plain), name)
         twice, times = Counter(plain.names).most_common(1)[0] if plain.names else ("", 0)
     if times > 1:
         raise SigmaDataError(f"{name}: {times} columns are called {twice!r}. Rename all but one.")

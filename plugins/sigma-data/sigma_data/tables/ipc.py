@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from sigma_data.tables.batches import RecordBatches, from_source, reading
 from sigma_data.tables.handles import random_access
+from sigma_data.tables.widths import check_arrow, check_stream
 from sigma_kernel import Source
 
 
 def open_ipc(source: Source) -> RecordBatches:
     """Return the rows of an Arrow file with an index."""
     with reading(source.name), random_access(source) as file:
+        check_arrow(file, source.name)
         held = pa.ipc.open_file(file)
         schema, count = held.schema, held.num_record_batches
 
@@ -29,6 +31,8 @@ def open_ipc(source: Source) -> RecordBatches:
 
 def open_stream(source: Source) -> RecordBatches:
     """Return the rows of an Arrow stream."""
+    with reading(source.name), source.open() as stream:
+        check_stream(stream, source.name)
     with reading(source.name), source.open() as stream:
         schema = pa.ipc.open_stream(stream).schema
 

@@ -78,6 +78,7 @@ def _pieces(source: Source) -> Iterator[tuple[int, bytes]]:
 
 
 def _as_lines(text: bytes, name: str) -> bytes:
+    check_cells(_count_names(text[:LONGEST]), 1, len(text), name)
     _check_depth(text, 1, name)
     try:
         rows = json.loads(text.decode("utf-8-sig"))
@@ -91,8 +92,8 @@ def _as_lines(text: bytes, name: str) -> bytes:
 
 
 def _parse(text: bytes, line: int, name: str) -> Any:
-    _check_depth(text, line, name)
     _check_fields(text, name)
+    _check_depth(text, line, name)
     try:
         table = arrow_json.read_json(pa.BufferReader(text), arrow_json.ReadOptions(block_size=len(text) + 1))
         if any(is_float(column) and may_merge(column) for column in table.columns) and LONG.search(TEXT.sub(b"", text)):
@@ -116,7 +117,17 @@ def _check_fields(text: bytes, name: str) -> None:
     """Raise SigmaDataError if the objects have so many different fields that most cells of the table are missing."""
     lines = text.splitlines()
     if max(map(len, lines), default=0) > 5 * FIELDS or _has_rare_fields(lines[:: len(lines) // SAMPLED + 1]):
-        check_cells(len({*FIELD.findall(text)}), len(lines), len(text), name)
+        check_cells(_count_names(text), len(lines), len(text), name)
+
+
+def _count_names(text: bytes) -> int:
+    """Return the number of different fields, or one beyond the limit."""
+    names = set[bytes]()
+    for field in FIELD.finditer(text):
+        names.add(field[1])
+        if len(names) > FIELDS:
+            break
+    return len(names)
 
 
 def _has_rare_fields(lines: Sequence[bytes]) -> bool:
@@ -126,8 +137,9 @@ def _has_rare_fields(lines: Sequence[bytes]) -> bool:
 def check_cells(fields: int, rows: int, size: int, name: str) -> None:
     """Raise SigmaDataError for a table with too many fields, or with many more cells than its bytes can fill."""
     if fields > FIELDS or fields * rows > max(CELLS, 4 * size):
+        count = f"more than {FIELDS}" if fields > FIELDS else fields
         raise SigmaDataError(
-            f"{name}: {rows} objects have {fields} different fields. Give them the same fields, or store lists."
+            f"{name}: {rows} objects have {count} different fields. Give them the same fields, or store lists."
         )
 
 

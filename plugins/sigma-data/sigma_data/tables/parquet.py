@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 
 from sigma_data.tables.batches import ROWS, RecordBatches, from_source, reading
 from sigma_data.tables.handles import random_access
+from sigma_data.tables.widths import check_parquet
 from sigma_kernel import SigmaDataError, Source
 
 METADATA = 1 << 28  # bytes and items of the description of a file
@@ -18,6 +19,7 @@ MOST = 1 << 40  # rows
 def open_parquet(source: Source) -> RecordBatches:
     """Return the rows of a Parquet file."""
     with reading(source.name), random_access(source) as file:
+        check_parquet(file, source.name)
         held = _open(file)
         schema, rows = held.schema_arrow, held.metadata.num_rows
         _check_sizes(held.metadata, source.name)

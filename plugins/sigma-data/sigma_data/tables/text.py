@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 from attrs import define, field
 
+from sigma_data.bounds import CHUNK
 from sigma_data.readers.csv import CELLS, CsvReader
 from sigma_data.readers.delimited import GAP_WORDS, Parser, Piece, pieces
 from sigma_data.readers.figures import Figures
 from sigma_data.sources import stamp_of
-from sigma_data.tables.batches import WIDEST, RecordBatches, plain_batches, plain_schema
+from sigma_data.tables.batches import RecordBatches, plain_batches, plain_schema
 from sigma_data.tables.cells import (
     LOOSE,
     Kind,
@@ -32,10 +33,12 @@ from sigma_data.tables.cells import (
     parsed_type,
 )
 from sigma_data.tables.dialect import Dialect, detect
+from sigma_data.tables.widths import check_width
 from sigma_data.threads import map_ahead, map_in_threads
 from sigma_kernel import SigmaDataError, Source
 
 HEAD = 1 << 16  # bytes that the dialect is found from
+LINE = 1 << 28  # bytes of the first line of which the columns are counted
 KEPT = 1 << 28  # bytes of parsed rows that are kept from the first pass
 
 
@@ -76,11 +79,9 @@ class TextTable:
 
     def __attrs_post_init__(self) -> None:
         """Read all rows once."""
+        check_width(_count_columns(self.source, self.dialect), self.source.name)
         line, self.names = self._reader.first_row(self.source)
-        if len(self.names) > WIDEST:
-            raise SigmaDataError(
-                f"{self.source.name}: has {len(self.names)} columns, more than {WIDEST}. Store it as rows or an array."
-            )
+        check_width(len(self.names), self.source.name)
         self._before = line if self.dialect.header else line - 1
         try:
             self._look_swiftly()
@@ -187,3 +188,19 @@ class TextTable:
         if name in self.exact and has_leading_zeros(cells):
             return as_kind(cells, pa.string(), self._figures)
         return infer_strings(cells, self._figures)
+
+
+def _count_columns(source: Source, dialect: Dialect) -> int:
+    """Return the number of columns of the first line, without keeping it; 0 if it holds quotes, or wide characters."""
+    if dialect.encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
+        return 0
+    mark, count = dialect.delimiter.encode(dialect.encoding.removesuffix("-sig")), 1
+    with source.open() as stream:
+        for _ in range(LINE // CHUNK):
+            piece, end, _ = stream.read(CHUNK).partition(b"\n")
+            if b'"' in piece:
+                return 0
+            count += piece.count(mark)
+            if end or not piece:
+                break
+    return count

@@ -46,7 +46,7 @@ def predict(
 
     INPUT is a table (.csv) with the columns of the training data (the target is optional), an array (.npy), or an image
     (.png, .jpg) of the network's input size. Several files may be given. For a network that was trained on a folder of
-    pictures, INPUT is a picture of any size, or a folder or zip archive of them.
+    pictures, INPUT is a picture of any size, or a folder, zip or tar archive of them.
 
     With --save, the predictions become a table, with the columns that name a row, classes by name and probabilities;
     INPUT may be larger than memory, and have any format of tables.

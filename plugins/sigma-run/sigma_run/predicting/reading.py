@@ -114,17 +114,18 @@ def _read_samples(model: Predictor, path: Path, white: float | None) -> Iterator
         )
     (section,) = model.shapes
     rows, listed = _rows_at_once(model), list_files(model, path)
-    for begin in range(0, len(listed), rows):
+    for begin in range(0, len(listed) if path.is_dir() else 0, rows):
         some = listed[begin : begin + rows]
         yield InputPart(
             {section: np.concatenate([model.read(file, white) for file in some])}, {"file": [*map(str, some)]}
         )
-    if listed:
+    if listed and path.is_dir():
         return
     samples = model.read(path, white)
+    members = {"file": [*map(str, listed)]} if listed else {}
     numbers: dict[str, Any] = {"row": np.arange(len(samples))}
     alone = {"file": [str(path)]} if len(samples) == 1 and path.suffix.lower() not in (".npy", ".csv") else {}
-    identity = identify_samples(model, path) or alone or numbers
+    identity = members or identify_samples(model, path) or alone or numbers
     for begin in range(0, len(samples), rows):
         names = {name: values[begin : begin + rows] for name, values in identity.items()}
         yield InputPart({section: samples[begin : begin + rows]}, names)
@@ -133,7 +134,8 @@ def _read_samples(model: Predictor, path: Path, white: float | None) -> Iterator
 def list_files(model: Predictor, path: Path) -> Sequence[Path]:
     """Return the files of a folder or an archive that hold a sample each; none for a file, or for other folders."""
     files = getattr(model.dataset, "files", None)
-    return files(path) if files is not None and (path.is_dir() or path.suffix.lower() == ".zip") else ()
+    archives = getattr(model.dataset, "archives", (".zip",))
+    return files(path) if files is not None and (path.is_dir() or path.name.lower().endswith(archives)) else ()
 
 
 def identify_samples(model: Predictor, path: Path) -> Mapping[str, Sequence[Any]]:

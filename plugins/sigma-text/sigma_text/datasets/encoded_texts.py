@@ -15,13 +15,15 @@ from sigma_data.arrays import Arrays, Titled
 from sigma_data.datasets.splits import Divided, Loaded
 from sigma_data.encoded import EncodedColumn, EncodedColumns, read_encoded
 from sigma_data.labels import Codes, Labels
+from sigma_data.pictures.archive import is_archive
+from sigma_data.pictures.folder import list_pictures
 from sigma_data.readers.samples import ARRAYS, SamplesReader
 from sigma_data.sources import local
 from sigma_data.splitting import split
 from sigma_data.subset import NotedRows
 from sigma_kernel import Dataset, Encoder, SigmaConfigError, SigmaDataError
 from sigma_kernel.errors import SigmaComponentError
-from sigma_text.decoding import TextDecoding, list_texts
+from sigma_text.decoding import TextDecoding, list_texts, read_texts
 from sigma_text.encoders.tokens import TokensEncoder
 
 COLUMN = "text"  # as texts are a table of one column
@@ -116,25 +118,30 @@ class EncodedTexts(Divided):
         white: float | None = None,
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
-        """Return the numbers of the text of a file, or of each file of a folder; of an ``.npy`` file, its samples."""
+        """Return the numbers of the texts of a file, folder or archive; of an ``.npy`` file, its samples."""
         if path.suffix.lower() in ARRAYS:
             return SamplesReader(shape, white).read(local(path))["values"]
-        files = self.files(path) if path.is_dir() else [path]
-        if not files:
-            raise SigmaDataError(f"{path}: has no text files. Their names must end in {', '.join(self.ends)}.")
-        values = self.encode_texts([self.decoding.read(file) for file in files], learned)
+        values = self.encode_texts(self._read_texts(path), learned)
         if values.shape[1:] != tuple(shape):
             raise SigmaDataError(
                 f"{path}: texts have shape {values.shape[1:]}; the network takes {tuple(shape)}. Set the run's encoder."
             )
         return values
 
+    def _read_texts(self, path: Path) -> list[str]:
+        """Return the text of a file, or of each file of a folder or an archive; raise SigmaDataError if it has none."""
+        if not path.is_dir() and not is_archive(path):
+            return [self.decoding.read(path)]
+        if not (files := list_pictures(path, self.ends).pictures):
+            raise SigmaDataError(f"{path}: has no text files. Their names must end in {', '.join(self.ends)}.")
+        return read_texts(path, files, self.ends, self.decoding)
+
     def claims(self, path: Path) -> bool:
         """Return whether a path holds texts, a file each, and no table."""
-        return path.is_dir() or path.name.lower().endswith(self.ends)
+        return path.is_dir() or is_archive(path) or path.name.lower().endswith(self.ends)
 
     def files(self, path: Path) -> list[Path]:
-        """Return the texts in a folder, in the order of their samples."""
+        """Return the texts in a folder or an archive, in the order of their samples."""
         return [path / name for name in list_texts(path, self.ends)[0]]
 
 

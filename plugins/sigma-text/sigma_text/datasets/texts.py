@@ -10,13 +10,14 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_data.datasets.splits import Loaded
+from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.labelled import read_folders, split_folders
 from sigma_data.readers.samples import ARRAYS
 from sigma_kernel import Dataset, Inspection, Label, SigmaDataError
 from sigma_kernel.settings import ge
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
 from sigma_text.datasets.packing import check_parts, note_others, pack_splits, read_documents
-from sigma_text.decoding import TextDecoding, list_texts
+from sigma_text.decoding import TextDecoding, list_texts, read_texts
 from sigma_text.profile import inspect_running, inspect_texts
 from sigma_text.vocabularies import TokenVocabulary, read_vocabulary
 
@@ -38,8 +39,8 @@ class Texts(EncodedTexts):
     splits; ``split`` then has no meaning.
 
     Args:
-        folder: Folder of the texts, or a file; in a configuration, a relative one starts in the directory of the
-            configuration.
+        folder: Folder of the texts, a zip or tar archive of it, which is not extracted, or a text file; in a
+            configuration, a relative one starts in the directory of the configuration.
         ends: Ends of the names of text files, in lower case; ``""`` is any.
         encoding: Encoding of the files.
         largest: Most bytes of a file.
@@ -57,7 +58,7 @@ class Texts(EncodedTexts):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits; only the names of folders are read."""
-        return tuple(split_folders(self.folder)) or super().names
+        return tuple(split_folders(self.folder, self.ends)) or super().names
 
     @property
     def decoding(self) -> TextDecoding:
@@ -68,7 +69,7 @@ class Texts(EncodedTexts):
         """Return the texts of all files."""
         listed = read_folders(self.folder, self.ends, "text")
         check_parts(self.folder, listed.parts)
-        texts = [self.decoding.read(self.folder / file.path) for file in listed.pictures]
+        texts = read_texts(self.folder, listed.pictures, self.ends, self.decoding)
         return LabelledTexts(texts, listed.classes.tolist(), listed.parts, note_others(listed.others))
 
     def profile(self) -> Inspection:
@@ -84,7 +85,7 @@ class Texts(EncodedTexts):
     def has_classes(self) -> bool:
         """Return whether files are in a folder for each class; only their names are read."""
         if self.folder.is_file():
-            return False
+            return is_archive(self.folder)
         depth = len(split_folders(self.folder)[:1])
         paths = list_texts(self.folder, self.ends)[0]
         return not paths or any(path.count("/") > depth for path in paths)

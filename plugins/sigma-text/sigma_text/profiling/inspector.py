@@ -7,17 +7,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
-from attrs import frozen
+from attrs import evolve, frozen
 
+from sigma_data.examining.inspecting import DataInspector
+from sigma_data.examining.rules import apply_rules
+from sigma_data.examining.tables import gather_file
+from sigma_data.pictures.archive import is_archive, strip_end
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.profiling.drafting import PredictionTask, choose_task, quote
 from sigma_data.profiling.inspectors import TableInspector
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import profile_table
 from sigma_data.profiling.prose import is_prose
+from sigma_data.sampling import mix
 from sigma_data.tables import RecordBatches, open_table
-from sigma_kernel import ConfigurationDraft, Inspection, Inspector, SigmaConfigError, SigmaDataError
+from sigma_kernel import ConfigurationDraft, Dataset, Finding, Inspection, Inspector, SigmaConfigError, SigmaDataError
 from sigma_kernel.errors import suggest_name
 from sigma_text.datasets.encoded_texts import LabelledTexts
 from sigma_text.datasets.texts import Texts
@@ -35,8 +41,10 @@ class TextInspector(Inspector):
     wishes: ClassVar[tuple[str, ...]] = ("target", "text")
 
     def takes(self, place: Path) -> bool:
-        """Return whether a folder has text files, a file is running text, or the name is that of a table."""
+        """Return whether a folder or an archive has text files, a file is running text, or its name is a table's."""
         tables = TableInspector()
+        if is_archive(place) and not tables.takes(place):
+            return any("/" in file.path for file in list_pictures(place, (END,)).pictures)
         if not place.is_dir():
             return tables.takes(place) or is_prose(place)
         if tables.takes(place) or not any(place.glob(f"**/*{END}")):
@@ -45,7 +53,7 @@ class TextInspector(Inspector):
 
     def inspect(self, place: Path) -> Inspection:
         """Return the lengths and the words of texts by class; of a table, its profile."""
-        if not place.is_dir() and not is_prose(place):
+        if not _holds_files(place):
             return TableInspector().inspect(place)
         return Texts(place).profile()
 
@@ -53,8 +61,28 @@ class TextInspector(Inspector):
         """Return a configuration that predicts the class of files, the next token, or the ``target`` from a column."""
         if unknown := {*wishes} - {*self.wishes}:
             raise SigmaConfigError(f"--{sorted(unknown)[0]}: does not fit texts. Give --text and --target.")
-        draft = _draft_texts if place.is_dir() or is_prose(place) else _draft_table
+        draft = _draft_texts if _holds_files(place) else _draft_table
         return draft(place, written, wishes)
+
+    def examine(self, data: Any, splits: Mapping[str, Dataset] | None = None, quick: bool = False) -> Sequence[Finding]:
+        """Return what the rules find in texts of files, such as equal ones, or in other data."""
+        if not isinstance(data, Path) or not _holds_files(data):
+            return DataInspector().examine(data, splits, quick)
+        if not Texts(data).has_classes:
+            return ()
+        listed = Texts(data).read()
+        paths = [file.path for file in list_pictures(data, (END,)).pictures]
+        rows = gather_file(open_table(pa.table({"text": pa.array(listed.texts, pa.string())})))
+        names, goal = np.unique(listed.classes, return_inverse=True)
+        targets: dict[str, Any] = {"goal": goal.astype(np.int64), "labels": names.tolist()}
+        keys = mix(goal.astype(np.uint64) + np.uint64(1))
+        rows = evolve(rows, name=str(data), place=paths.__getitem__, splits=listed.parts, target_keys=keys, **targets)
+        return apply_rules(rows, quick)
+
+
+def _holds_files(place: Path) -> bool:
+    """Return whether a place is a folder or an archive of texts, or running text, and no table."""
+    return place.is_dir() or (is_archive(place) and not TableInspector().takes(place)) or is_prose(place)
 
 
 def _draft_texts(place: Path, written: str, wishes: Mapping[str, str]) -> ConfigurationDraft:
@@ -86,8 +114,9 @@ def _draft_folder(place: Path, written: str, wishes: Mapping[str, str]) -> Confi
     notes = [*listed.notes, *describe_texts(listed.texts, profile)]
     smallest = min(counts.values())
     draft = TextDraft(
-        place.name or "texts", head, lines, profile, task, smallest, notes=notes, has_splits=bool(listed.parts)
-    )
+        strip_end(place.name) or "texts", head, lines, profile, task, smallest, notes=notes,
+        has_splits=bool(listed.parts),
+    )  # fmt: skip
     return ConfigurationDraft(draft.name, draft.text, draft.notes)
 
 
