@@ -382,14 +382,14 @@ def test_an_entry_that_is_locked_is_waited_for(tmp_path):
         entry.remove()
         order.append("removed")
 
-    with entry.locked():
+    with entry.hold_lock():
         thread = threading.Thread(target=remove)
         thread.start()
         thread.join(0.2)
         order.append("released")
     thread.join()
     assert order == ["released", "removed"]
-    with entry.locked():  # whose lock file is a new one
+    with entry.hold_lock():  # whose lock file is a new one
         assert entry.folder.is_dir()
 
 

@@ -52,14 +52,14 @@ class Roles:
         return tuple(dict.fromkeys(name for names in self.by_section.values() for name in names))
 
     @property
-    def aside(self) -> tuple[str, ...]:
+    def side_columns(self) -> tuple[str, ...]:
         """Return the columns that are targets, or weights, group and time of the rows, each once."""
         return tuple(dict.fromkeys((*self.targets, *filter(None, (self.weights, self.group, self.time)))))
 
     @property
     def read(self) -> tuple[str, ...]:
         """Return the columns to read, each once."""
-        return tuple(dict.fromkeys((*self.inputs, *self.aside)))
+        return tuple(dict.fromkeys((*self.inputs, *self.side_columns)))
 
 
 @frozen(eq=False)
@@ -218,7 +218,7 @@ class Tabular(Divided):
         """Return the splits, and all rows, of a table that is not in memory."""
         preparing: Any = import_module("sigma_data.prepared.preparing")  # now, as it imports Arrow
         roles = self._roles(prepared.names, prepared.name)
-        aside = prepared.read_aside(roles.aside)
+        aside = prepared.read_aside(roles.side_columns)
         table, numbers = self._select_rows(aside, roles, prepared)
         complete = len(numbers) == aside.num_rows and not roles.time
         place: Place = prepared.place if complete else lambda row: prepared.place(int(numbers[row]))

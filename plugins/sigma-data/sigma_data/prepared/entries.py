@@ -41,7 +41,7 @@ class PreparedEntry:
         return cls((cache or default_folder() / FOLDER) / key)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Hold the lock of the entry, after another process has released it; the folder is there then.
 
         Errors of the system become a SigmaDataError with the remedy.
@@ -143,7 +143,7 @@ class PreparedEntry:
 
     def remove(self) -> None:
         """Delete the entry, once no process prepares it; runs that read it go on with what they have mapped."""
-        with self.locked():
+        with self.hold_lock():
             shutil.rmtree(self.folder)
             self._lock_path.unlink()
 

@@ -27,6 +27,7 @@ from sigma_data.threads import map_in_threads
 from sigma_kernel import Encoder, SigmaDataError
 
 AT_ONCE = 1 << 22  # numbers that are encoded at once
+MANY = 1 << 22  # rows from which on one column at a time is in memory
 NOTED = 1 << 28  # bytes after which it is noted how many rows are written
 ROWS, ASIDE = "rows.parquet", "aside.parquet"  # the table, and its columns that are not encoded
 
@@ -104,7 +105,7 @@ class PreparedTable:
         """Return the columns that are not encoded; those of a text are copied once."""
         if self._columnar:
             return self.source.read(names)
-        with self.entry.locked():
+        with self.entry.hold_lock():
             path = self.entry.folder / ASIDE
             if not path.exists():
                 table = self._open_columns().read(names)
@@ -136,7 +137,7 @@ class PreparedTable:
         ``fit`` returns the columns of each section, fitted.  Raises SigmaDataError for values that encoders refuse, for
         files that change meanwhile, and for a full disk.
         """
-        with self.entry.locked():
+        with self.entry.hold_lock():
             document = self.entry.read()
             if not document.get("complete") or not self._map(document):
                 document = self._prepare(document, selection, fit)
@@ -286,7 +287,7 @@ class EncodedBatch:
 def fit_columns(
     rows: RecordBatches, names: Sequence[str], selection: Selection, choose: Choose
 ) -> dict[str, tuple[EncodedColumn | None, bool]]:
-    """Return the encoder of each column, fitted on the training rows; two columns at a time are in memory."""
+    """Return the encoder of each column, fitted on the training rows; one column at a time is in memory, or two."""
     progress, training = DecodingProgress(rows.name, len(names), "columns fitted"), pa.array(selection.training)
     place: Place = lambda row: selection.place(int(selection.training[row]))  # noqa: E731
 
@@ -300,7 +301,7 @@ def fit_columns(
         progress.advance()
         return fitted, names_rows
 
-    return dict(zip(names, map_in_threads(fit, names, most=2), strict=True))
+    return dict(zip(names, map_in_threads(fit, names, most=2 if selection.total < MANY else 1), strict=True))
 
 
 def name_entry(about: Any) -> str:
