@@ -109,6 +109,9 @@ def test_it_predicts_and_is_evaluated_as_one_in_memory(folder, capsys):
     assert values["accuracy"] == pytest.approx(np.mean(predicted["predicted_kind"] == make_frame(90, 1)["kind"]))
     assert [*load(held).predict("new.parquet").to_pandas()] == [*predicted]
     assert main(["check", "blocks.toml"]) == 0
+    capsys.readouterr()
+    assert main(["explain", "blocks.toml"]) == 0
+    assert "35 blocks of 16 rows, read ahead; rows of 16 are drawn together; phases.data" in capsys.readouterr().out
     assert main(["data", "check", "blocks.toml"]) == 0
 
 

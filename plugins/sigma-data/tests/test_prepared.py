@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -243,6 +246,36 @@ def test_an_interrupted_preparation_is_continued(tmp_path, name, time, monkeypat
     monkeypatch.setattr(preparing, "fit_columns", None)
     check_equal(in_blocks(path, time=time)["training"], Tabular(path, "price", time=time)["training"])
     assert sorted({*encoded}) == sorted(encoded)[:9] + sorted(encoded)[10:]  # the ninth batch alone is encoded twice
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sigma_data import Tabular
+from sigma_data.prepared import preparing
+
+encode, calls = preparing.EncodedBatch.from_batch, []
+
+def kill(*given):
+    calls.append(1)
+    if len(calls) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return encode(*given)
+
+preparing.AT_ONCE, preparing.NOTED, preparing.EncodedBatch.from_batch = 400, 1, kill
+Tabular(Path(sys.argv[1]), "price", block_rows=7, block_dtype="float64")["training"]
+"""
+
+
+@pytest.mark.parametrize("name", ["houses.parquet", "houses.csv"])
+def test_a_preparation_that_was_killed_is_continued(tmp_path, name, monkeypatch, cache):
+    WRITERS[name](make_frame(), tmp_path / name)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / name)], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (entry,) = list_entries()
+    assert 0 < entry.read()["done"] < N
+    monkeypatch.setattr(preparing, "fit_columns", None)
+    check_equal(in_blocks(tmp_path / name)["training"], Tabular(tmp_path / name, "price")["training"])
 
 
 def test_an_interrupted_copy_of_a_text_is_begun_again(tmp_path, monkeypatch, cache):

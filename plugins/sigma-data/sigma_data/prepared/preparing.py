@@ -26,7 +26,7 @@ from sigma_data.tables.parquet import open_parquet
 from sigma_data.threads import map_in_threads
 from sigma_kernel import Encoder, SigmaDataError
 
-AT_ONCE = 1 << 22  # numbers that are encoded at once
+AT_ONCE = 1 << 23  # numbers that are encoded at once
 MANY = 1 << 22  # rows from which on one column at a time is in memory
 NOTED = 1 << 28  # bytes after which it is noted how many rows are written
 ROWS, ASIDE = "rows.parquet", "aside.parquet"  # the table, and its columns that are not encoded
