@@ -229,7 +229,9 @@ class Tabular(Divided):
         place: Place = prepared.place if complete else lambda row: prepared.place(int(numbers[row]))
         targets, parts, goals = self._divide(table, roles, place, prepared.name)
         training = parts["training"].rows_of_dataset
-        selection = preparing.Selection(aside.num_rows, numbers, training, as_single(goals, training), place)
+        selection = preparing.Selection(
+            aside.num_rows, None if complete else numbers, training, as_single(goals, training), place
+        )
         whole = self._join(
             prepared.encode(
                 selection,

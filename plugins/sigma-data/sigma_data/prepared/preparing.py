@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +40,30 @@ Sections = dict[str, EncodedColumns]
 class Selection:
     """The rows of a table that have a target: their ``numbers`` in it, in order, and which are of the ``training``.
 
-    ``goals`` are what encoders learn from, one number or class for each training row, and ``place`` has the places of
-    rows for errors.
+    There are no numbers if they are all rows, in the order of the table. ``goals`` are what encoders learn from, one
+    number or class for each training row, and ``place`` has the places of rows for errors.
     """
 
     total: int
-    numbers: np.ndarray
+    numbers: np.ndarray | None
     training: np.ndarray
     goals: np.ndarray | None
     place: Place
 
+    @property
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return self.total if self.numbers is None else len(self.numbers)
+
+    @property
+    def without_training(self) -> Selection:
+        """Return the same rows, none of which is of the training."""
+        return evolve(self, training=self.training[:0], goals=None)
+
     @cached_property
     def ranks(self) -> np.ndarray | None:
         """Return the place of each row of the table among these, -1 if it is none; None if they are all, in order."""
-        if len(self.numbers) == self.total and bool((np.diff(self.numbers) == 1).all()):
+        if self.numbers is None:
             return None
         ranks = np.full(self.total, -1)
         ranks[self.numbers] = np.arange(len(self.numbers))
@@ -62,13 +72,13 @@ class Selection:
     @cached_property
     def training_ranks(self) -> np.ndarray:
         """Return the place of each row among those of the training, -1 if it is none."""
-        ranks = np.full(len(self.numbers), -1)
+        ranks = np.full(self.count, -1)
         ranks[self.training] = np.arange(len(self.training))
         return ranks
 
     def take(self, column: Any) -> Any:
         """Return the rows of a column of the table."""
-        return column if self.ranks is None else column.take(pa.array(self.numbers))
+        return column if self.numbers is None else column.take(pa.array(self.numbers))
 
 
 @define(eq=False, slots=False)
@@ -143,10 +153,9 @@ class PreparedTable:
                 document = self._prepare(document, selection, fit)
             arrays, columns = self._map(document), self._read_columns(document)
             self.entry.touch()
+        encode_by = partial(self._encode_by, selection.without_training)  # which is less to keep
         return {
-            name: PreparedRows(
-                arrays[name], own.titles, own, self.name, encode_by=lambda table: self._encode_by(selection, table)
-            )
+            name: PreparedRows(arrays[name], own.titles, own, self.name, encode_by=encode_by)
             for name, own in columns.items()
         }
 
@@ -155,8 +164,7 @@ class PreparedTable:
         check_names(dict.fromkeys(self.names), columns.names, self.names, self.name)
         key = name_entry([self.entry.folder.name, columns.to_plain()])
         other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)))
-        nobody = evolve(selection, training=selection.training[:0])
-        return other.encode(nobody, lambda rows: {columns.section: columns})[columns.section]
+        return other.encode(selection, lambda rows: {columns.section: columns})[columns.section]
 
     def _prepare(
         self, document: dict[str, Any], selection: Selection, fit: Callable[[RecordBatches], Sections]
@@ -195,7 +203,7 @@ class PreparedTable:
             encoded = EncodedBatch.from_batch(columns, batch, first, selection)
             for name, values in encoded.sections.items():
                 if name not in arrays:
-                    arrays[name] = self._create(document, name, (len(selection.numbers), *values.shape[1:]), values)
+                    arrays[name] = self._create(document, name, (selection.count, *values.shape[1:]), values)
                 arrays[name][encoded.rows] = self._cast(values, columns[name], encoded.place)
             first += batch.num_rows
             progress.advance(batch.num_rows)
