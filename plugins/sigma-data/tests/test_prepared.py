@@ -20,6 +20,7 @@ import pyarrow.parquet
 import pytest
 
 from sigma_data import Tabular
+from sigma_data.encoders.number import NumberEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
 from sigma_data.examining import gathering
 from sigma_data.prepared import entries, opening, preparing
@@ -64,6 +65,7 @@ def write_folder(frame: pd.DataFrame, path: Path) -> None:
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "houses.parquet": lambda frame, path: frame.to_parquet(path, row_group_size=50),
     "houses.csv": write_csv,
+    "houses.csv.gz": write_csv,
     "houses.feather": lambda frame, path: pyarrow.feather.write_feather(pa.Table.from_pandas(frame), str(path)),
     "houses.jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True, date_format="iso"),
     "houses": write_folder,
@@ -408,22 +410,65 @@ def test_entries_are_listed_and_removed_while_they_are_read(table, cache):
     check_equal(in_blocks(table)["training"], Tabular(table, "price")["training"])
 
 
-def test_an_entry_that_is_locked_is_waited_for(tmp_path):
+def test_an_entry_that_is_locked_is_waited_for_and_not_deleted(tmp_path, capsys):
     entry, order = PreparedEntry(tmp_path / "a"), list[str]()
 
-    def remove() -> None:
-        entry.remove()
-        order.append("removed")
+    def hold() -> None:
+        with entry.hold_lock():
+            order.append("taken")
 
     with entry.hold_lock():
-        thread = threading.Thread(target=remove)
+        with pytest.raises(SigmaDataError, match="a: a process prepares it now"):
+            entry.remove()
+        thread = threading.Thread(target=hold)
         thread.start()
         thread.join(0.2)
         order.append("released")
     thread.join()
-    assert order == ["released", "removed"]
+    assert order == ["released", "taken"]
+    assert "a: another process prepares this table, and is waited for." in capsys.readouterr().err
+    entry.remove()
     with entry.hold_lock():  # whose lock file is a new one
         assert entry.folder.is_dir()
+
+
+def test_one_that_waits_for_an_entry_that_is_deleted_meanwhile_locks_the_next_one(tmp_path):
+    entry, taken = PreparedEntry(tmp_path / "a"), list[bool]()
+
+    def hold() -> None:
+        with entry.hold_lock():
+            taken.append(entry.folder.is_dir())
+            with pytest.raises(SigmaDataError):
+                entry.remove()
+
+    with entry.hold_lock():
+        thread = threading.Thread(target=hold)
+        thread.start()
+        thread.join(0.2)
+        (tmp_path / "a.lock").unlink()
+        entry.folder.rmdir()
+    thread.join()
+    assert taken == [True]
+
+
+class Doubled(NumberEncoder):
+    """An encoder of one's own."""
+
+
+@pytest.mark.parametrize("typed", ["", "print", "class Doubled: ..."])
+def test_what_an_encoder_of_ones_own_prepares_is_not_used_after_its_code_changes(table, monkeypatch, typed):
+    sources = iter([typed, typed, typed + " # changed"])
+
+    def find_source(cls: type) -> str:
+        if typed == "print":
+            raise OSError("typed in")
+        return next(sources)
+
+    monkeypatch.setattr(opening.inspect, "getsource", find_source)
+    monkeypatch.setattr(Doubled, "__module__", "__main__" if typed else __name__)
+    for _ in range(3):
+        in_blocks(table, columns={"size": Doubled()})["training"]
+    assert len(list_entries()) == {"": 1, "print": 3}.get(typed, 2)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import define, evolve, frozen
 
-from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, read_encoded
+from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, make_encoder
 from sigma_data.frames import check_names
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_data.prepared.blocks import PreparedRows
@@ -85,7 +85,8 @@ class Selection:
 class PreparedTable:
     """A table in local files, and its entry in the cache.
 
-    ``stamps`` describe the files as they were when the entry was named; ``dtype`` is that of encoded numbers.
+    ``stamps`` describe the files as they were when the entry was named; ``dtype`` is that of encoded numbers, and
+    ``encoders`` are those that were given, by column.
     """
 
     name: str
@@ -94,6 +95,7 @@ class PreparedTable:
     entry: PreparedEntry
     open: Callable[[], RecordBatches]
     dtype: str
+    encoders: Mapping[str, Encoder]
 
     @cached_property
     def source(self) -> RecordBatches:
@@ -163,7 +165,8 @@ class PreparedTable:
         """Return a section by the columns of the training, of other rows."""
         check_names(dict.fromkeys(self.names), columns.names, self.names, self.name)
         key = name_entry([self.entry.folder.name, columns.to_plain()])
-        other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)))
+        encoders = {column.name: column.encoder for column in columns.columns}
+        other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)), encoders=encoders)
         return other.encode(selection, lambda rows: {columns.section: columns})[columns.section]
 
     def _prepare(
@@ -254,10 +257,15 @@ class PreparedTable:
     # -- the document --------------------------------------------------------------------------------------------------
     def _read_columns(self, document: Mapping[str, Any]) -> Sections:
         """Return the columns of each section."""
-        return {
-            name: read_encoded({"frames": document["columns"]}, name, str(self.entry.folder))
-            for name in document["columns"]
-        }
+        return {name: self._read_section(name, about) for name, about in document["columns"].items()}
+
+    def _read_section(self, section: str, about: Mapping[str, Any]) -> EncodedColumns:
+        columns = [
+            EncodedColumn(name, self.encoders.get(name) or make_encoder(own["encoder"]), own["state"])
+            for own in about["columns"]
+            for name in [own["name"]]
+        ]
+        return EncodedColumns(tuple(columns), section=section, kept=tuple(about.get("kept", ())))
 
     def _map(self, document: Mapping[str, Any], mode: str = "r") -> dict[str, Any]:
         """Return the array of each section, mapped to memory; none if one is not there."""
