@@ -136,3 +136,17 @@ def test_rows_are_relabelled_and_excluded_by_their_numbers_in_the_table(folder):
     wrong = frame.assign(kind=np.where(frame.index == 600, "house", frame["kind"]))
     first, second = (train_edited(rows, lambda sigma: sigma.exclude([600])) for rows in (frame, wrong))
     assert first == second != plain
+
+
+def test_data_at_a_path_are_read_in_blocks_if_they_are_large(folder, monkeypatch):
+    monkeypatch.setenv("SIGMA_CACHE", str(folder / "cache"))
+    blocks = []
+    for large in (1 << 30, 1000):
+        monkeypatch.setattr("sigma_data.prepared.opening.LARGE", large)
+        with Environment("path", seed=4) as sigma:
+            network = "input() + output() + softmax_cross_entropy()"
+            trainer = sigma.create_trainer(data="houses.parquet", target="kind", network=network, optimiser="adam")
+            trainer.fit(epochs=1)
+            blocks.append(trainer.session.setup.feed.dataset.open_blocks)
+            assert trainer.evaluate("validation")["loss"] < 2.0
+    assert blocks == [1, 16]
