@@ -109,6 +109,9 @@ def test_it_predicts_and_is_evaluated_as_one_in_memory(folder, capsys):
     assert values["accuracy"] == pytest.approx(np.mean(predicted["predicted_kind"] == make_frame(90, 1)["kind"]))
     assert [*load(held).predict("new.parquet").to_pandas()] == [*predicted]
     assert main(["check", "blocks.toml"]) == 0
+    capsys.readouterr()
+    assert main(["explain", "blocks.toml"]) == 0
+    assert "35 blocks of 16 rows, read ahead; rows of 16 are drawn together; phases.data" in capsys.readouterr().out
     assert main(["data", "check", "blocks.toml"]) == 0
 
 
@@ -133,3 +136,17 @@ def test_rows_are_relabelled_and_excluded_by_their_numbers_in_the_table(folder):
     wrong = frame.assign(kind=np.where(frame.index == 600, "house", frame["kind"]))
     first, second = (train_edited(rows, lambda sigma: sigma.exclude([600])) for rows in (frame, wrong))
     assert first == second != plain
+
+
+def test_data_at_a_path_are_read_in_blocks_if_they_are_large(folder, monkeypatch):
+    monkeypatch.setenv("SIGMA_CACHE", str(folder / "cache"))
+    blocks = []
+    for large in (1 << 30, 1000):
+        monkeypatch.setattr("sigma_data.prepared.opening.LARGE", large)
+        with Environment("path", seed=4) as sigma:
+            network = "input() + output() + softmax_cross_entropy()"
+            trainer = sigma.create_trainer(data="houses.parquet", target="kind", network=network, optimiser="adam")
+            trainer.fit(epochs=1)
+            blocks.append(trainer.session.setup.feed.dataset.open_blocks)
+            assert trainer.evaluate("validation")["loss"] < 2.0
+    assert blocks == [1, 16]

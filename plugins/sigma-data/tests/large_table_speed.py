@@ -95,8 +95,7 @@ def measure(folder: Path, size: float) -> None:
         with watching("the rest of the first epoch"):
             trainer.fit(epochs=1, progress=False)
         held = create(second, "small", Tabular(small, "y"))
-        with watching("rounds in turns"):
-            pairs = [(time_round(trainer), time_round(held)) for _ in range(ROUNDS)]
+        pairs = [(time_round(trainer), time_round(held)) for _ in range(ROUNDS)]
     medians = [statistics.median(column) for column in zip(*pairs, strict=True)]
     ratio = statistics.median(small / large for large, small in pairs)
     print(f"{medians[0]:.3f} ms an iteration in blocks, {medians[1]:.3f} ms in memory: {ratio:.2f} of its rate")

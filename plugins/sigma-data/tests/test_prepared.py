@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +20,7 @@ import pyarrow.parquet
 import pytest
 
 from sigma_data import Tabular
+from sigma_data.encoders.number import NumberEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
 from sigma_data.examining import gathering
 from sigma_data.prepared import entries, opening, preparing
@@ -61,6 +65,7 @@ def write_folder(frame: pd.DataFrame, path: Path) -> None:
 WRITERS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "houses.parquet": lambda frame, path: frame.to_parquet(path, row_group_size=50),
     "houses.csv": write_csv,
+    "houses.csv.gz": write_csv,
     "houses.feather": lambda frame, path: pyarrow.feather.write_feather(pa.Table.from_pandas(frame), str(path)),
     "houses.jsonl": lambda frame, path: frame.to_json(path, orient="records", lines=True, date_format="iso"),
     "houses": write_folder,
@@ -245,6 +250,36 @@ def test_an_interrupted_preparation_is_continued(tmp_path, name, time, monkeypat
     assert sorted({*encoded}) == sorted(encoded)[:9] + sorted(encoded)[10:]  # the ninth batch alone is encoded twice
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from sigma_data import Tabular
+from sigma_data.prepared import preparing
+
+encode, calls = preparing.EncodedBatch.from_batch, []
+
+def kill(*given):
+    calls.append(1)
+    if len(calls) == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return encode(*given)
+
+preparing.AT_ONCE, preparing.NOTED, preparing.EncodedBatch.from_batch = 400, 1, kill
+Tabular(Path(sys.argv[1]), "price", block_rows=7, block_dtype="float64")["training"]
+"""
+
+
+@pytest.mark.parametrize("name", ["houses.parquet", "houses.csv"])
+def test_a_preparation_that_was_killed_is_continued(tmp_path, name, monkeypatch, cache):
+    WRITERS[name](make_frame(), tmp_path / name)
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / name)], capture_output=True, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (entry,) = list_entries()
+    assert 0 < entry.read()["done"] < N
+    monkeypatch.setattr(preparing, "fit_columns", None)
+    check_equal(in_blocks(tmp_path / name)["training"], Tabular(tmp_path / name, "price")["training"])
+
+
 def test_an_interrupted_copy_of_a_text_is_begun_again(tmp_path, monkeypatch, cache):
     write_csv(make_frame(), tmp_path / "houses.csv")
     monkeypatch.setattr(preparing.DecodingProgress, "advance", lambda own, count=1: (_ for _ in ()).throw(MemoryError))
@@ -375,22 +410,65 @@ def test_entries_are_listed_and_removed_while_they_are_read(table, cache):
     check_equal(in_blocks(table)["training"], Tabular(table, "price")["training"])
 
 
-def test_an_entry_that_is_locked_is_waited_for(tmp_path):
+def test_an_entry_that_is_locked_is_waited_for_and_not_deleted(tmp_path, capsys):
     entry, order = PreparedEntry(tmp_path / "a"), list[str]()
 
-    def remove() -> None:
-        entry.remove()
-        order.append("removed")
+    def hold() -> None:
+        with entry.hold_lock():
+            order.append("taken")
 
-    with entry.locked():
-        thread = threading.Thread(target=remove)
+    with entry.hold_lock():
+        with pytest.raises(SigmaDataError, match="a: a process prepares it now"):
+            entry.remove()
+        thread = threading.Thread(target=hold)
         thread.start()
         thread.join(0.2)
         order.append("released")
     thread.join()
-    assert order == ["released", "removed"]
-    with entry.locked():  # whose lock file is a new one
+    assert order == ["released", "taken"]
+    assert "a: another process prepares this table, and is waited for." in capsys.readouterr().err
+    entry.remove()
+    with entry.hold_lock():  # whose lock file is a new one
         assert entry.folder.is_dir()
+
+
+def test_one_that_waits_for_an_entry_that_is_deleted_meanwhile_locks_the_next_one(tmp_path):
+    entry, taken = PreparedEntry(tmp_path / "a"), list[bool]()
+
+    def hold() -> None:
+        with entry.hold_lock():
+            taken.append(entry.folder.is_dir())
+            with pytest.raises(SigmaDataError):
+                entry.remove()
+
+    with entry.hold_lock():
+        thread = threading.Thread(target=hold)
+        thread.start()
+        thread.join(0.2)
+        (tmp_path / "a.lock").unlink()
+        entry.folder.rmdir()
+    thread.join()
+    assert taken == [True]
+
+
+class Doubled(NumberEncoder):
+    """An encoder of one's own."""
+
+
+@pytest.mark.parametrize("typed", ["", "print", "class Doubled: ..."])
+def test_what_an_encoder_of_ones_own_prepares_is_not_used_after_its_code_changes(table, monkeypatch, typed):
+    sources = iter([typed, typed, typed + " # changed"])
+
+    def find_source(cls: type) -> str:
+        if typed == "print":
+            raise OSError("typed in")
+        return next(sources)
+
+    monkeypatch.setattr(opening.inspect, "getsource", find_source)
+    monkeypatch.setattr(Doubled, "__module__", "__main__" if typed else __name__)
+    for _ in range(3):
+        in_blocks(table, columns={"size": Doubled()})["training"]
+    assert len(list_entries()) == {"": 1, "print": 3}.get(typed, 2)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

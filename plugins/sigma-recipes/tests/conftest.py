@@ -8,4 +8,4 @@ import pytest
 @pytest.fixture(autouse=True)
 def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs that name no backend compute on numba alone."""
-    monkeypatch.setenv("SIGMA_BACKEND", "numba")
+    monkeypatch.setenv("SIGMA_BACKEND", "sigma-backend-numba:numba")

@@ -17,7 +17,7 @@ from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
 from sigma_data.pictures.sizes import free_memory, parse_size
-from sigma_data.prepared.blocks import BlockLayout
+from sigma_data.prepared.blocks import BlockLayout, is_mapped
 from sigma_data.prepared.opening import find_block_files, open_prepared
 from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.inspectors import inspect_table
@@ -52,14 +52,14 @@ class Roles:
         return tuple(dict.fromkeys(name for names in self.by_section.values() for name in names))
 
     @property
-    def aside(self) -> tuple[str, ...]:
+    def side_columns(self) -> tuple[str, ...]:
         """Return the columns that are targets, or weights, group and time of the rows, each once."""
         return tuple(dict.fromkeys((*self.targets, *filter(None, (self.weights, self.group, self.time)))))
 
     @property
     def read(self) -> tuple[str, ...]:
         """Return the columns to read, each once."""
-        return tuple(dict.fromkeys((*self.inputs, *self.aside)))
+        return tuple(dict.fromkeys((*self.inputs, *self.side_columns)))
 
 
 @frozen(eq=False)
@@ -183,9 +183,14 @@ class Tabular(Divided):
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return the rows of all splits, encoded, in the order of the table or of time."""
         _, whole = self._read_parts()
-        return whole, self._name_classes(whole)
+        every = (
+            self._layout.cut(Subset(whole, np.arange(len(whole))))
+            if any(map(is_mapped, whole.arrays.values()))
+            else whole
+        )
+        return every, self._name_classes(whole)
 
-    def _name_classes(self, whole: Dataset) -> tuple[Label, ...]:
+    def _name_classes(self, whole: Arrays) -> tuple[Label, ...]:
         """Return the labels of the first section of classes; empty if there is none."""
         return tuple(next(filter(None, map(whole.class_names, self._targets)), ()))
 
@@ -197,7 +202,7 @@ class Tabular(Divided):
         names = dict.fromkeys((*roles.excluded, *roles.targets, *aside))
         return self._select_rows(source.read([*names]), roles, source)[0].select([*roles.excluded])
 
-    def _read_parts(self) -> tuple[Mapping[str, Dataset], Dataset]:
+    def _read_parts(self) -> tuple[Mapping[str, Dataset], Arrays]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
         if files := find_block_files(self.path, self.format, self.block_rows):
             return self._read_blocks(open_prepared(self, files))
@@ -214,17 +219,19 @@ class Tabular(Divided):
         whole = self._join(sections, table, roles, place, targets)
         return {name: part.with_dataset(whole) for name, part in parts.items()}, whole
 
-    def _read_blocks(self, prepared: Any) -> tuple[Mapping[str, Dataset], Dataset]:
+    def _read_blocks(self, prepared: Any) -> tuple[Mapping[str, Dataset], Arrays]:
         """Return the splits, and all rows, of a table that is not in memory."""
         preparing: Any = import_module("sigma_data.prepared.preparing")  # now, as it imports Arrow
         roles = self._roles(prepared.names, prepared.name)
-        aside = prepared.read_aside(roles.aside)
+        aside = prepared.read_aside(roles.side_columns)
         table, numbers = self._select_rows(aside, roles, prepared)
         complete = len(numbers) == aside.num_rows and not roles.time
         place: Place = prepared.place if complete else lambda row: prepared.place(int(numbers[row]))
         targets, parts, goals = self._divide(table, roles, place, prepared.name)
         training = parts["training"].rows_of_dataset
-        selection = preparing.Selection(aside.num_rows, numbers, training, as_single(goals, training), place)
+        selection = preparing.Selection(
+            aside.num_rows, None if complete else numbers, training, as_single(goals, training), place
+        )
         whole = self._join(
             prepared.encode(
                 selection,
@@ -234,9 +241,11 @@ class Tabular(Divided):
             ),
             table, roles, place, targets,
         )  # fmt: skip
-        layout = BlockLayout(self.block_rows, free_memory() // 2 if self.memory is None else self.memory)
-        cut = {name: layout.cut(part.with_dataset(whole)) for name, part in parts.items()}
-        return cut, layout.cut(Subset(whole, np.arange(len(whole))))
+        return {name: self._layout.cut(part.with_dataset(whole)) for name, part in parts.items()}, whole
+
+    @property
+    def _layout(self) -> BlockLayout:
+        return BlockLayout(self.block_rows, free_memory() // 2 if self.memory is None else self.memory)
 
     def _divide(
         self, table: Any, roles: Roles, place: Place, where: str

@@ -20,6 +20,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_data.pictures.cache import default_folder
+from sigma_data.pictures.progress import report
 from sigma_kernel import SigmaDataError
 
 DOCUMENT = "entry.json"
@@ -41,14 +42,15 @@ class PreparedEntry:
         return cls((cache or default_folder() / FOLDER) / key)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self, wait: bool = True) -> Iterator[None]:
         """Hold the lock of the entry, after another process has released it; the folder is there then.
 
-        Errors of the system become a SigmaDataError with the remedy.
+        Errors of the system become a SigmaDataError with the remedy, and so does a lock of another process if it is not
+        to be waited for.
         """
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
-            handle = _lock(self._lock_path)
+            handle = _lock(self._lock_path, wait)
             try:
                 self.folder.mkdir(exist_ok=True)
                 yield
@@ -127,7 +129,7 @@ class PreparedEntry:
     @property
     def size(self) -> int:
         """Return the bytes of all files."""
-        return sum(path.stat().st_size for path in self.folder.glob("*"))
+        return sum(map(_count_bytes, self.folder.glob("*")))
 
     @property
     def last_use(self) -> float:
@@ -142,8 +144,11 @@ class PreparedEntry:
             path.unlink()
 
     def remove(self) -> None:
-        """Delete the entry, once no process prepares it; runs that read it go on with what they have mapped."""
-        with self.locked():
+        """Delete the entry; runs that read it go on with what they have mapped.
+
+        Raises SigmaDataError if a process prepares it.
+        """
+        with self.hold_lock(wait=False):
             shutil.rmtree(self.folder)
             self._lock_path.unlink()
 
@@ -157,12 +162,12 @@ def list_entries(cache: Path | None = None) -> list[PreparedEntry]:
     return sorted(entries, key=lambda entry: -entry.last_use)
 
 
-def _lock(path: Path) -> int:
+def _lock(path: Path, wait: bool) -> int:
     """Return the handle of a lock file, which is locked, and still there: another process may have deleted it."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            _take_lock(path, handle, wait)
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(handle), os.stat(path)):
                     return handle
@@ -170,6 +175,24 @@ def _lock(path: Path) -> int:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _take_lock(path: Path, handle: int, wait: bool) -> None:
+    """Lock a file, and say so where that takes long; raise SigmaDataError if it is not to be waited for."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if not wait:
+            raise SigmaDataError(f"{path.stem}: a process prepares it now. Try again when it is complete.") from None
+        report(f"{path.stem}: another process prepares this table, and is waited for.")
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def _count_bytes(path: Path) -> int:
+    """Return the size of a file, 0 if it is no longer there."""
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def _allocate(handle: int, first: int, size: int) -> None:

@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import attrs
 import numpy as np
@@ -51,14 +51,15 @@ def open_prepared(data: Any, files: tuple[Path, ...]) -> Any:
     """Return the PreparedTable of a data set ``table`` in these files."""
     preparing, entries = import_module("sigma_data.prepared.preparing"), import_module("sigma_data.prepared.entries")
     stamps = describe_files(files)
-    key = preparing.name_entry([VERSION, _describe_versions(), stamps, describe_settings(data)])
+    key = preparing.name_entry([VERSION, _describe_versions(), stamps, _describe_settings(data)])
+    encoders = {name: encoder for name, encoder in data.columns.items() if isinstance(encoder, Encoder)}
     return preparing.PreparedTable(
         name_place(data.path), files, stamps, entries.PreparedEntry.in_folder(data.cache, key),
-        lambda: open_table(data.path, **data.format), data.block_dtype,
+        lambda: open_table(data.path, **data.format), data.block_dtype, encoders,
     )  # fmt: skip
 
 
-def describe_settings(data: Any) -> dict[str, Any]:
+def _describe_settings(data: Any) -> dict[str, Any]:
     """Return the settings of a data set that what is prepared depends on, as plain values."""
     return {
         own.alias: _describe(getattr(data, own.name))
@@ -69,7 +70,7 @@ def describe_settings(data: Any) -> dict[str, Any]:
 
 def _describe(value: Any) -> Any:
     if isinstance(value, Encoder):
-        return [describe_encoder(value), _hash_module(type(value))]
+        return [describe_encoder(value), _hash_class(type(value))]
     if attrs.has(type(value)):
         return attrs.asdict(value)
     if isinstance(value, Mapping):
@@ -77,16 +78,30 @@ def _describe(value: Any) -> Any:
     return [_describe(own) for own in value] if isinstance(value, tuple | list) else value
 
 
-def _hash_module(cls: type) -> str:
-    """Return a hash of the file of a class, which may be one's own; empty for one that was typed in."""
-    path = inspect.getsourcefile(cls) if cls.__module__ != "__main__" else None
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if path else ""
+def _hash_class(cls: type) -> str:
+    """Return a hash of the package or the file of a class; of one that was typed in, of its source.
+
+    Where there is none, it is a random number: what is prepared is not used again.
+    """
+    if cls.__module__ != "__main__":
+        return _hash_package(cls.__module__.partition(".")[0])
+    try:
+        return hashlib.sha256(inspect.getsource(cls).encode()).hexdigest()
+    except (OSError, TypeError):
+        return uuid4().hex
 
 
-@lru_cache(1)
+@lru_cache
+def _hash_package(name: str) -> str:
+    """Return a hash of all modules of a package, or of a module."""
+    module, digest = import_module(name), hashlib.sha256()
+    roots = [Path(path) for path in getattr(module, "__path__", [])]
+    files = [path for root in roots for path in sorted(root.rglob("*.py"))] or [Path(str(module.__file__))]
+    for path in files:
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
 def _describe_versions() -> list[str]:
     """Return the versions of what reads and encodes tables, and a hash of this package."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(str(package_files("sigma_data"))).rglob("*.py")):
-        digest.update(path.read_bytes())
-    return [np.__version__, import_module("pyarrow").__version__, digest.hexdigest()]
+    return [np.__version__, import_module("pyarrow").__version__, _hash_package("sigma_data")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import define, evolve, frozen
 
-from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, read_encoded
+from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, make_encoder
 from sigma_data.frames import check_names
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_data.prepared.blocks import PreparedRows
@@ -26,7 +26,8 @@ from sigma_data.tables.parquet import open_parquet
 from sigma_data.threads import map_in_threads
 from sigma_kernel import Encoder, SigmaDataError
 
-AT_ONCE = 1 << 22  # numbers that are encoded at once
+AT_ONCE = 1 << 23  # numbers that are encoded at once
+MANY = 1 << 22  # rows from which on one column at a time is in memory
 NOTED = 1 << 28  # bytes after which it is noted how many rows are written
 ROWS, ASIDE = "rows.parquet", "aside.parquet"  # the table, and its columns that are not encoded
 
@@ -39,20 +40,30 @@ Sections = dict[str, EncodedColumns]
 class Selection:
     """The rows of a table that have a target: their ``numbers`` in it, in order, and which are of the ``training``.
 
-    ``goals`` are what encoders learn from, one number or class for each training row, and ``place`` has the places of
-    rows for errors.
+    There are no numbers if they are all rows, in the order of the table. ``goals`` are what encoders learn from, one
+    number or class for each training row, and ``place`` has the places of rows for errors.
     """
 
     total: int
-    numbers: np.ndarray
+    numbers: np.ndarray | None
     training: np.ndarray
     goals: np.ndarray | None
     place: Place
 
+    @property
+    def count(self) -> int:
+        """Return how many rows there are."""
+        return self.total if self.numbers is None else len(self.numbers)
+
+    @property
+    def without_training(self) -> Selection:
+        """Return the same rows, none of which is of the training."""
+        return evolve(self, training=self.training[:0], goals=None)
+
     @cached_property
     def ranks(self) -> np.ndarray | None:
         """Return the place of each row of the table among these, -1 if it is none; None if they are all, in order."""
-        if len(self.numbers) == self.total and bool((np.diff(self.numbers) == 1).all()):
+        if self.numbers is None:
             return None
         ranks = np.full(self.total, -1)
         ranks[self.numbers] = np.arange(len(self.numbers))
@@ -61,20 +72,21 @@ class Selection:
     @cached_property
     def training_ranks(self) -> np.ndarray:
         """Return the place of each row among those of the training, -1 if it is none."""
-        ranks = np.full(len(self.numbers), -1)
+        ranks = np.full(self.count, -1)
         ranks[self.training] = np.arange(len(self.training))
         return ranks
 
     def take(self, column: Any) -> Any:
         """Return the rows of a column of the table."""
-        return column if self.ranks is None else column.take(pa.array(self.numbers))
+        return column if self.numbers is None else column.take(pa.array(self.numbers))
 
 
 @define(eq=False, slots=False)
 class PreparedTable:
     """A table in local files, and its entry in the cache.
 
-    ``stamps`` describe the files as they were when the entry was named; ``dtype`` is that of encoded numbers.
+    ``stamps`` describe the files as they were when the entry was named; ``dtype`` is that of encoded numbers, and
+    ``encoders`` are those that were given, by column.
     """
 
     name: str
@@ -83,6 +95,7 @@ class PreparedTable:
     entry: PreparedEntry
     open: Callable[[], RecordBatches]
     dtype: str
+    encoders: Mapping[str, Encoder]
 
     @cached_property
     def source(self) -> RecordBatches:
@@ -104,7 +117,7 @@ class PreparedTable:
         """Return the columns that are not encoded; those of a text are copied once."""
         if self._columnar:
             return self.source.read(names)
-        with self.entry.locked():
+        with self.entry.hold_lock():
             path = self.entry.folder / ASIDE
             if not path.exists():
                 table = self._open_columns().read(names)
@@ -136,16 +149,15 @@ class PreparedTable:
         ``fit`` returns the columns of each section, fitted.  Raises SigmaDataError for values that encoders refuse, for
         files that change meanwhile, and for a full disk.
         """
-        with self.entry.locked():
+        with self.entry.hold_lock():
             document = self.entry.read()
             if not document.get("complete") or not self._map(document):
                 document = self._prepare(document, selection, fit)
             arrays, columns = self._map(document), self._read_columns(document)
             self.entry.touch()
+        encode_by = partial(self._encode_by, selection.without_training)  # which is less to keep
         return {
-            name: PreparedRows(
-                arrays[name], own.titles, own, self.name, encode_by=lambda table: self._encode_by(selection, table)
-            )
+            name: PreparedRows(arrays[name], own.titles, own, self.name, encode_by=encode_by)
             for name, own in columns.items()
         }
 
@@ -153,9 +165,9 @@ class PreparedTable:
         """Return a section by the columns of the training, of other rows."""
         check_names(dict.fromkeys(self.names), columns.names, self.names, self.name)
         key = name_entry([self.entry.folder.name, columns.to_plain()])
-        other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)))
-        nobody = evolve(selection, training=selection.training[:0])
-        return other.encode(nobody, lambda rows: {columns.section: columns})[columns.section]
+        encoders = {column.name: column.encoder for column in columns.columns}
+        other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)), encoders=encoders)
+        return other.encode(selection, lambda rows: {columns.section: columns})[columns.section]
 
     def _prepare(
         self, document: dict[str, Any], selection: Selection, fit: Callable[[RecordBatches], Sections]
@@ -194,7 +206,7 @@ class PreparedTable:
             encoded = EncodedBatch.from_batch(columns, batch, first, selection)
             for name, values in encoded.sections.items():
                 if name not in arrays:
-                    arrays[name] = self._create(document, name, (len(selection.numbers), *values.shape[1:]), values)
+                    arrays[name] = self._create(document, name, (selection.count, *values.shape[1:]), values)
                 arrays[name][encoded.rows] = self._cast(values, columns[name], encoded.place)
             first += batch.num_rows
             progress.advance(batch.num_rows)
@@ -245,10 +257,15 @@ class PreparedTable:
     # -- the document --------------------------------------------------------------------------------------------------
     def _read_columns(self, document: Mapping[str, Any]) -> Sections:
         """Return the columns of each section."""
-        return {
-            name: read_encoded({"frames": document["columns"]}, name, str(self.entry.folder))
-            for name in document["columns"]
-        }
+        return {name: self._read_section(name, about) for name, about in document["columns"].items()}
+
+    def _read_section(self, section: str, about: Mapping[str, Any]) -> EncodedColumns:
+        columns = [
+            EncodedColumn(name, self.encoders.get(name) or make_encoder(own["encoder"]), own["state"])
+            for own in about["columns"]
+            for name in [own["name"]]
+        ]
+        return EncodedColumns(tuple(columns), section=section, kept=tuple(about.get("kept", ())))
 
     def _map(self, document: Mapping[str, Any], mode: str = "r") -> dict[str, Any]:
         """Return the array of each section, mapped to memory; none if one is not there."""
@@ -286,7 +303,7 @@ class EncodedBatch:
 def fit_columns(
     rows: RecordBatches, names: Sequence[str], selection: Selection, choose: Choose
 ) -> dict[str, tuple[EncodedColumn | None, bool]]:
-    """Return the encoder of each column, fitted on the training rows; two columns at a time are in memory."""
+    """Return the encoder of each column, fitted on the training rows; one column at a time is in memory, or two."""
     progress, training = DecodingProgress(rows.name, len(names), "columns fitted"), pa.array(selection.training)
     place: Place = lambda row: selection.place(int(selection.training[row]))  # noqa: E731
 
@@ -300,7 +317,7 @@ def fit_columns(
         progress.advance()
         return fitted, names_rows
 
-    return dict(zip(names, map_in_threads(fit, names, most=2), strict=True))
+    return dict(zip(names, map_in_threads(fit, names, most=2 if selection.total < MANY else 1), strict=True))
 
 
 def name_entry(about: Any) -> str:

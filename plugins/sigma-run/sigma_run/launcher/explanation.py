@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from sigma_kernel.contracts import Initialiser, Program, Step
+from sigma_kernel.contracts import Dataset, Initialiser, Program, Step
 from sigma_run.launcher.work import operations, traffic
 from sigma_step.graphs import training_step
 from sigma_step.initial import Initial
@@ -33,12 +33,18 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
         "optimisers": _optimisers(session.setup.model),
         "ordered": session.setup.model.ordered,
         "augmentations": {name: type(step).__name__ for name, step in session.setup.settings.augmentations.items()},
+        "blocks": _blocks(session.setup.feed.dataset),
         "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in explain_order(session.setup.order.hooks, session.setup.order.names)],
         "memory": _memory(trainer, session),
         "work": _work(session),
         "bursts": _bursts(session),
     }
+
+
+def _blocks(rows: Dataset) -> dict[str, int]:
+    """Return how many blocks of how many rows the training split has, and of how many rows are drawn together."""
+    return {"count": rows.blocks, "rows": rows.rows(0), "together": min(rows.blocks, rows.open_blocks)}
 
 
 def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:

@@ -132,6 +132,13 @@ def _show(found: dict[str, Any], layers: Outline) -> None:
     _table(*_facts(found))
 
 
+def _describe_blocks(count: int, rows: int, together: int) -> str:
+    """Return how a data set of several blocks is read, and what helps where training waits for it."""
+    order = f"rows of {together} are drawn together" if together > 1 else "each is shuffled by itself"
+    waits = "phases.data has the seconds of waiting, which more `memory` or a faster disk shortens"
+    return f"{count:,} blocks of {rows:,} rows, read ahead; {order}; {waits}"
+
+
 def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
     """Yield the properties of the whole step, by name."""
     if found["precision"] in MIXED:
@@ -144,6 +151,8 @@ def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
     if len(found["tiers"]) > 1:
         tiers = ", then ".join(f"{name} from iteration {int(start):,} on" for start, name in found["tiers"].items())
         yield ["backend:", tiers]
+    if found["blocks"]["count"] > 1:
+        yield ["data:", _describe_blocks(**found["blocks"])]
     memory, bursts, work = found["memory"], found["bursts"], found["work"]
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
     peak = f", {_bytes(memory['peak_bytes'])} at the peak of a step" if memory["peak_bytes"] else ""  # 0: not known
