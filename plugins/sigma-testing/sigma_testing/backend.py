@@ -338,6 +338,17 @@ class BackendSuite(Suite):
             state, done = dict(bursts[-1].state), done + n
         return bursts
 
+    def test_estimates_are_seconds_and_a_function_of_the_graph(self) -> None:
+        """Estimate how long a graph is compiled and computed, alike in every call; 0 is not known."""
+        graph = training_step().graph
+        estimates = self.make().estimate(graph), self.make().estimate(graph)
+        assert estimates[0] == estimates[1]
+        assert all(np.isfinite(seconds) and seconds >= 0 for seconds in estimates[0])
+
+    def test_the_first_tier_computes_from_iteration_0(self) -> None:
+        """Give each iteration a backend that computes it."""
+        assert min(self.make().tiers) == 0
+
     def test_one_burst_equals_single_steps_bit_for_bit(self) -> None:
         """Compute an iteration of a burst exactly as a single one."""
         backend = self.make()
