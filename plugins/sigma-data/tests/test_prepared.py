@@ -235,6 +235,7 @@ def test_an_interrupted_preparation_is_continued(tmp_path, name, time, monkeypat
     encode, encoded = preparing.EncodedBatch.from_batch, list[int]()
     monkeypatch.setattr(preparing, "AT_ONCE", 400)
     monkeypatch.setattr(preparing, "NOTED", 1)
+    monkeypatch.setattr("sigma_data.tables.parquet.ROWS", 50)
 
     def interrupt(columns: Any, batch: Any, first: int, selection: Any) -> Any:
         encoded.append(first)
@@ -335,6 +336,36 @@ def test_a_table_that_changes_is_prepared_again(table, cache):
     in_blocks(table, columns={"city": "hashing"})["training"]
     in_blocks(table, rows=9, memory="1 MB")["training"]  # the same arrays
     assert len(list_entries(cache)) == 5
+
+
+def change_in_place(path: Path) -> None:
+    """Change a number of the last row, and nothing that the system says of the file."""
+    status, content = path.stat(), path.read_bytes()
+    with path.open("rb+") as file:
+        file.write(content[:-3] + (b"1" if content[-3:-2] != b"1" else b"2") + content[-2:])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert path.stat().st_ino == status.st_ino
+
+
+def test_a_table_that_changes_in_place_is_prepared_again(tmp_path):
+    write_csv(make_frame()[["size", "city", "price"]], tmp_path / "houses.csv")
+    in_blocks(tmp_path / "houses.csv")["training"]
+    change_in_place(tmp_path / "houses.csv")
+    check_equal(in_blocks(tmp_path / "houses.csv")["training"], Tabular(tmp_path / "houses.csv", "price")["training"])
+
+
+def test_a_table_that_changes_in_place_while_it_is_prepared_is_refused(tmp_path, monkeypatch, cache):
+    write_csv(make_frame()[["size", "city", "price"]], tmp_path / "houses.csv")
+    fit = preparing.fit_columns
+
+    def change(*given: Any) -> Any:
+        change_in_place(tmp_path / "houses.csv")
+        return fit(*given)
+
+    monkeypatch.setattr(preparing, "fit_columns", change)
+    with pytest.raises(SigmaDataError, match=r"houses.csv: has changed while it was prepared. Start again when it is"):
+        in_blocks(tmp_path / "houses.csv")["training"]
+    assert not [*cache.glob("*/*")]
 
 
 def test_a_table_that_changes_while_it_is_prepared_is_refused(table, monkeypatch, cache):
