@@ -127,6 +127,40 @@ def test_pictures_of_a_run_that_trains_come_as_a_grid_by_class(training: Any, vi
     assert window.complaints == []
 
 
+REFERENCES = """async ([results, address, bounds, log]) => {
+    const { baselinesOf, linesOf, referencesOf, widened } = await import("./charts/references.js");
+    const item = { name: "validation", hidden: false, entry: { address } }, hidden = { ...item, hidden: true };
+    const references = referencesOf([item, hidden], results), wide = widened(bounds, references, log);
+    return { own: baselinesOf(results, address), wide, lines: linesOf(references, wide, (y) => 200 - y, String) };
+}"""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "log", "wide", "drawn"),
+    [
+        ([40, 60], False, [33, 60], ["majority 33", "near 55"]),
+        ([40, 60], True, [33, 60], ["majority 33", "near 55"]),
+        ([54, 56], False, [54, 56], ["near 55"]),
+        ([50, 50], False, [-1000, 55], ["majority 33", "near 55", "far -1000"]),
+        ([50, 50], True, [33, 55], ["majority 33", "near 55"]),
+    ],
+)
+def test_baselines_near_the_curves_are_drawn(
+    training: Any, visit: Any, bounds: list[int], log: bool, wide: list[int], drawn: list[str]
+) -> None:
+    page = visit().page
+    page.goto(training.link)
+    values = {"majority": 33, "near": 55, "far": -1000, "odd": None}
+    results = {"baselines": {name: {"validation.accuracy": value, "x": 1} for name, value in values.items()}}
+    found = page.evaluate(REFERENCES, [results, "trainer.validation.accuracy", bounds, log])
+    assert {one["name"]: one["value"] for one in found["own"]} == {"majority": 33, "near": 55, "far": -1000}
+    assert found["wide"] == wide
+    assert sorted(one["text"] for one in found["lines"]) == sorted(drawn)
+    several = {"baselines": {"mean": {"second.validation.accuracy": 2}}}
+    ask = [several, "trainer.validation.accuracy", bounds, log]
+    assert page.evaluate(REFERENCES, ask)["own"] == [], "that is another trainer's"
+
+
 def test_a_run_that_has_ended_shows_its_baselines(over: tuple[Path, str], visit: Any) -> None:
     window = visit()
     page = window.page
