@@ -224,3 +224,22 @@ def test_profile_and_baselines_violate_no_rule_of_accessibility(
     page.get_by_role("region", name="All runs").get_by_text("no better than").wait_for()
     assert page.evaluate(JUDGE, TAGS) == []
     assert window.complaints == []
+
+
+def test_a_page_that_stays_open_shows_the_baselines_once_training_has_ended(
+    browsers: Any, visit: Any, tmp_path: Path
+) -> None:
+    write_shop(tmp_path)
+    with browsers.run(tmp_path, "shop.toml", *browsers.ENDLESS) as run:
+        window = visit()
+        page = window.page
+        page.goto(run.link)
+        accuracy = page.get_by_role("region", name="Accuracy")
+        accuracy.get_by_role("img", name=re.compile("validation now")).wait_for()
+        assert not page.locator(".baselines").count()
+        run.sigma("set", "trainer.hooks.finish.when", "epoch reaches 1", "--run", str(run.results))
+        page.get_by_role("region", name="Playback").get_by_text("Finished", exact=True).wait_for()
+        accuracy.locator(".baselines").get_by_text("linear").wait_for(timeout=PATIENCE)
+        page.get_by_role("note", name="About the results").get_by_text("no better than").wait_for()
+        window.end()  # the run waits for its page
+        run.process.wait(PATIENCE / 1000)
