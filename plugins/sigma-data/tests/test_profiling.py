@@ -101,6 +101,16 @@ def test_a_profile_has_figures_counts_and_a_histogram() -> None:
     assert document["columns"][2]["reason"] == "3 words"
 
 
+def test_samples_are_evenly_spaced_rows_as_texts() -> None:
+    table = make_table()
+    samples = profile_table(table, "t").samples
+    assert [row[0] for row in samples] == ["r0", "r8", "r16", "r25", "r33", "r42", "r50", "r59"]
+    assert samples[0][1:] == ("0", "red", "p0", "0", "0", "False")
+    assert [row[0] for row in profile_table(table.slice(2, 3), "t").samples] == ["r2", "r3", "r4"]
+    assert profile_table(table.slice(3, 1), "t").samples[0][:2] == ("r3", ""), "a missing cell is empty"
+    assert profile_table(table.slice(0, 0), "t").samples == ()
+
+
 @pytest.mark.parametrize("kind", [pa.date32(), pa.timestamp("ms", "UTC"), pa.timestamp("ns")])
 def test_dates_have_a_histogram_over_time(kind: pa.DataType) -> None:
     days = [date(2024, 1, 1)] * 5 + [date(2024, 1, 2)] + [date(2024, 12, 31)] * 3 + [None]

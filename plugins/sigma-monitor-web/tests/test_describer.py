@@ -208,3 +208,16 @@ def test_a_process_ends_with_the_server() -> None:
     asked = subprocess.Popen(module.COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     asked.communicate(timeout=PATIENCE)  # which closes its input
     assert asked.returncode is not None
+
+
+def test_a_run_that_has_ended_tells_its_baselines_and_advice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    slow = ["--set", "trainer.optimiser.learning_rate=1e-9", "--set", 'hooks.finish.when="epoch reaches 1"']
+    assert main(["run", "iris", "--quiet", *slow, "--set", 'hooks.score.every="1 epoch"']) == 0
+    [folder] = (tmp_path / "runs").iterdir()
+    run = OneRun(EndedRun(folder))
+    results = run.results(run.view).result(PATIENCE)
+    run.end()
+    summary = json.loads((folder / "summary.json").read_text())
+    assert results == {name: summary[name] for name in ("metrics", "baselines", "advice")}
+    assert {*results["baselines"]} == {"majority", "linear"}

@@ -127,6 +127,40 @@ def test_pictures_of_a_run_that_trains_come_as_a_grid_by_class(training: Any, vi
     assert window.complaints == []
 
 
+REFERENCES = """async ([results, address, bounds, log]) => {
+    const { baselinesOf, linesOf, referencesOf, widened } = await import("./charts/references.js");
+    const item = { name: "validation", hidden: false, entry: { address } }, hidden = { ...item, hidden: true };
+    const references = referencesOf([item, hidden], results), wide = widened(bounds, references, log);
+    return { own: baselinesOf(results, address), wide, lines: linesOf(references, wide, (y) => 200 - y, String) };
+}"""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "log", "wide", "drawn"),
+    [
+        ([40, 60], False, [33, 60], ["majority 33", "near 55"]),
+        ([40, 60], True, [33, 60], ["majority 33", "near 55"]),
+        ([54, 56], False, [54, 56], ["near 55"]),
+        ([50, 50], False, [-1000, 55], ["majority 33", "near 55", "far -1000"]),
+        ([50, 50], True, [33, 55], ["majority 33", "near 55"]),
+    ],
+)
+def test_baselines_near_the_curves_are_drawn(
+    training: Any, visit: Any, bounds: list[int], log: bool, wide: list[int], drawn: list[str]
+) -> None:
+    page = visit().page
+    page.goto(training.link)
+    values = {"majority": 33, "near": 55, "far": -1000, "odd": None}
+    results = {"baselines": {name: {"validation.accuracy": value, "x": 1} for name, value in values.items()}}
+    found = page.evaluate(REFERENCES, [results, "trainer.validation.accuracy", bounds, log])
+    assert {one["name"]: one["value"] for one in found["own"]} == {"majority": 33, "near": 55, "far": -1000}
+    assert found["wide"] == wide
+    assert sorted(one["text"] for one in found["lines"]) == sorted(drawn)
+    several = {"baselines": {"mean": {"second.validation.accuracy": 2}}}
+    ask = [several, "trainer.validation.accuracy", bounds, log]
+    assert page.evaluate(REFERENCES, ask)["own"] == [], "that is another trainer's"
+
+
 def test_a_run_that_has_ended_shows_its_baselines(over: tuple[Path, str], visit: Any) -> None:
     window = visit()
     page = window.page
@@ -190,3 +224,22 @@ def test_profile_and_baselines_violate_no_rule_of_accessibility(
     page.get_by_role("region", name="All runs").get_by_text("no better than").wait_for()
     assert page.evaluate(JUDGE, TAGS) == []
     assert window.complaints == []
+
+
+def test_a_page_that_stays_open_shows_the_baselines_once_training_has_ended(
+    browsers: Any, visit: Any, tmp_path: Path
+) -> None:
+    write_shop(tmp_path)
+    with browsers.run(tmp_path, "shop.toml", *browsers.ENDLESS) as run:
+        window = visit()
+        page = window.page
+        page.goto(run.link)
+        accuracy = page.get_by_role("region", name="Accuracy")
+        accuracy.get_by_role("img", name=re.compile("validation now")).wait_for()
+        assert not page.locator(".baselines").count()
+        run.sigma("set", "trainer.hooks.finish.when", "epoch reaches 1", "--run", str(run.results))
+        page.get_by_role("region", name="Playback").get_by_text("Finished", exact=True).wait_for()
+        accuracy.locator(".baselines").get_by_text("linear").wait_for(timeout=PATIENCE)
+        page.get_by_role("note", name="About the results").get_by_text("no better than").wait_for()
+        window.end()  # the run waits for its page
+        run.process.wait(PATIENCE / 1000)
