@@ -185,7 +185,10 @@ def test_samples_are_windows_of_other_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"context": 500}, r"split 'training': has \d+ tokens; a window with length = 500 takes 501"),
+        (
+            {"context": 500},
+            r"split 'training': has \d+ tokens; a window with context = 500 takes 501. Choose a smaller context",
+        ),
         ({"context": 0}, "Texts.context: must be at least 1"),
         ({"split_by": "stratified"}, "Texts.split_by: texts have no classes here. Split by record or block"),
         ({"encoder": BagOfWordsEncoder()}, r"Texts.encoder: .* holds texts without classes.*BagOfWordsEncoder has no"),
