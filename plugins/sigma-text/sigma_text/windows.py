@@ -27,6 +27,7 @@ class TextWindows(Dataset):
     """
 
     unit: ClassVar[str] = "characters"
+    setting: ClassVar[str] = "length"
 
     where: str
     codes: np.ndarray
@@ -37,8 +38,8 @@ class TextWindows(Dataset):
         """Raise SigmaDataError unless there is a window."""
         if len(self.codes) <= self.length:
             raise SigmaDataError(
-                f"{self.where}: has {len(self.codes)} {self.unit}; a window with length = {self.length} takes "
-                f"{self.length + 1}. Choose a smaller length, a larger share, or a longer text."
+                f"{self.where}: has {len(self.codes)} {self.unit}; a window with {self.setting} = {self.length} "
+                f"takes {self.length + 1}. Choose a smaller {self.setting}, a larger share, or a longer text."
             )
 
     @property
@@ -101,6 +102,7 @@ class TokenWindows(TextWindows):
     """
 
     unit: ClassVar[str] = "tokens"
+    setting: ClassVar[str] = "context"
 
     vocabulary: TokenVocabulary
 

@@ -185,7 +185,10 @@ def test_samples_are_windows_of_other_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"context": 500}, r"split 'training': has \d+ tokens; a window with length = 500 takes 501"),
+        (
+            {"context": 500},
+            r"split 'training': has \d+ tokens; a window with context = 500 takes 501. Choose a smaller context",
+        ),
         ({"context": 0}, "Texts.context: must be at least 1"),
         ({"split_by": "stratified"}, "Texts.split_by: texts have no classes here. Split by record or block"),
         ({"encoder": BagOfWordsEncoder()}, r"Texts.encoder: .* holds texts without classes.*BagOfWordsEncoder has no"),
@@ -279,3 +282,14 @@ def test_a_text_without_tokens_and_damaged_checkpoints_are_refused() -> None:
         with pytest.raises(SigmaDataError, match="tokens: their encoder is damaged in the checkpoint"):
             TokenVocabulary.from_plain({**plain, **damage})
     assert CharacterVocabulary("ab").decode([1, 0]) == "ba"
+
+
+@pytest.mark.parametrize("temperature", [0, 1.0])
+def test_an_unknown_token_is_never_written(tmp_path: Path, temperature: float) -> None:
+    (tmp_path / "x.txt").write_text("a b c d e " * 30)
+    data = Texts(tmp_path / "x.txt", context=4, encoder=TokensEncoder(most=3))
+    trainer = train(data, 3)
+    targets = data["training"].block(0)["targets"]
+    assert np.bincount(targets.ravel()).argmax() == 1
+    words = trainer.generate("a", 40, temperature).split()
+    assert {*words} == {"a"}

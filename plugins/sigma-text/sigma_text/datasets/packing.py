@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from attrs import evolve
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Loaded
@@ -51,7 +52,8 @@ def pack_splits(data: EncodedTexts, place: Path, context: int, listed: LabelledT
     texts = {name: [*filter(None, part)] for name, part in _divide_texts(data, listed).items()}
     if not any(texts["training"]):
         raise SigmaDataError(f"{place}: there is no text to train on. Give files with text.")
-    state = encoder.fit([pa.array(texts["training"], pa.large_string())])
+    fitted = evolve(encoder, length=context)  # which saves dividing all texts, to count their tokens
+    state = fitted.fit([pa.array(texts["training"], pa.large_string())])
     vocabulary = TokenVocabulary(encoder, state)
     names = vocabulary.names
     splits: dict[str, Dataset] = {}
