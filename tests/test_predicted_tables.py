@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import resource
 from pathlib import Path
@@ -17,6 +18,7 @@ import sigma_ml as sm
 from sigma_kernel import Environment, SigmaConfigError, SigmaDataError, SigmaError
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.tables import align_rows
 from sigma_layers import Input, Output, SquaredDifference
 from sigma_run import load
 from sigma_run.config import build, load as read
@@ -473,6 +475,7 @@ def test_columns_that_csv_cannot_hold_and_names_that_occur_twice_are_refused(sta
     code, said = sigma(capsys, states, "lists.parquet", "--save", "out.csv", "--keep", "tags")
     assert code == 2
     assert "--keep tags: holds list<element: string>, for which CSV has no form. Save a .parquet file." in said
+    assert not Path("out.csv").exists()
     new.assign(predicted_state=1).to_parquet("twice.parquet")
     code, said = sigma(capsys, states, "twice.parquet", "--save", "out.csv", "--keep", "predicted_state")
     assert code == 2
@@ -531,3 +534,16 @@ def test_a_table_that_lacks_a_column_is_refused(states, new):
     Path("new.jsonl").write_bytes(Path("new.jsonl").read_bytes()[:-20])
     with pytest.raises(SigmaDataError, match=r"new\.jsonl:50: is not JSON"):
         load(states).predict_table("new.jsonl")
+
+
+def test_line_breaks_in_cells_of_tables_are_marks():
+    assert align_rows([["a\nb", "c"], ["d", "e\r\nf"]]) == ["a⏎b  c", "d    e⏎f"]
+
+
+def test_identifying_columns_that_csv_cannot_hold_are_left_out_unless_they_are_named():
+    table = pa.table(
+        {"tags": [["a"]], "blob": [b"x"], "inner": [{"a": 1}], "name": ["b"], "day": [datetime.date(2024, 1, 1)]}
+    )
+    assert writing.drop_unwritable(table, Path("out.csv"), []).column_names == ["name", "day"]
+    assert writing.drop_unwritable(table, Path("out.csv"), ["tags"]).column_names == ["tags", "name", "day"]
+    assert writing.drop_unwritable(table, Path("out.parquet"), []) is table

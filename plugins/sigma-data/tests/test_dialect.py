@@ -94,3 +94,15 @@ def test_tables_that_were_written_in_a_dialect_are_found_to_be_in_it(seed: int) 
     dialect = detect(out.getvalue().encode())
     parts = ("encoding", "delimiter", "decimal", "thousands", "header")
     assert [getattr(dialect, part) for part in parts] == [getattr(wanted, part) for part in parts]
+
+
+@pytest.mark.parametrize("first", ["a,a,label", "a,,label"])
+def test_a_header_with_a_name_twice_or_missing_is_one_above_numbers(first):
+    dialect = detect(f"{first}\n1,2,x\n3,4,y\n".encode())
+    assert (dialect.header, dialect.reasons["header"]) == (True, "'a' stands above values")
+    words = detect(f"{first}\nu,v,x\nu,w,y\n".encode())
+    assert words.header is False
+
+
+def test_marks_of_missing_values_do_not_hide_groups_of_digits():
+    assert detect(b'a;b\n"1,234";x\n-;y\n"2,345";z\n', decimal=".").thousands == ","

@@ -448,3 +448,15 @@ def test_settings_that_make_no_sense_are_refused(make: Callable[[], Encoder], me
 def test_pyarrow_is_imported_with_the_first_encoder_only() -> None:
     code = "import sys, sigma_data; sigma_data.Csv, sigma_data.Robust; assert 'pyarrow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_dates_with_the_day_first_are_those_of_iso():
+    dotted = ["31.3.2024", "01.12.2023 14:30", " 9.10.2022 ", None, "28.02.2024 08:15:30"]
+    iso = ["2024-03-31", "2023-12-01 14:30", "2022-10-09", None, "2024-02-28 08:15:30"]
+    given, expected = (DateEncoder().fit([pa.array(words)]) for words in (dotted, iso))
+    assert given == expected
+    np.testing.assert_array_equal(
+        DateEncoder().apply(pa.array(dotted), given), DateEncoder().apply(pa.array(iso), given)
+    )
+    with pytest.raises(SigmaDataError, match="is no date of the form"):
+        DateEncoder().fit([pa.array(["31.3.2024", "31.2.2024"])])

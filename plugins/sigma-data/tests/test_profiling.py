@@ -13,6 +13,7 @@ from sigma_data.profiling.drafting import TableDraft, choose_batch_size, choose_
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.profile import count_duplicates, draw_bars, profile_table
+from sigma_data.tables import open_table
 from sigma_kernel import SigmaDataError
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(60)]
@@ -63,7 +64,7 @@ def test_what_is_unsure_says_which_line_to_change() -> None:
     mixed = infer_kind("price", pa.array([*map(str, range(59)), "on request"]))
     assert "59 of 60 cells are numbers" in mixed.reason
     assert "'on request'" in mixed.reason
-    assert "`gaps`" in mixed.unsure
+    assert "leave these cells blank" in mixed.unsure
 
 
 def make_table() -> pa.Table:
@@ -189,3 +190,29 @@ def test_texts_are_quoted_for_toml() -> None:
 
     for text in ('a "b" \\ c', "tab\there", "ünï"):
         assert tomllib.loads(f"x = {quote(text)}")["x"] == text
+
+
+# -- what files from everywhere hold -----------------------------------------------------------------------------------
+def test_dates_with_the_day_first_are_dates():
+    column = pa.array(["31.12.2023", "1.2.2024", None, " 15.06.2023 "])
+    inferred = infer_kind("day", column)
+    assert (inferred.kind, inferred.reason) == ("date", "3 dates, day first, from 2023-06-15  to 2024-02-01")
+    assert infer_kind("t", pa.array(["31.12.2023 14:30", "01.02.2024 08:15:30"])).kind == "date"
+    for other in (["31.12.2023", "13.13.2023"], ["32.01.2024", "1.1.2024"], ["1.2.24", "1.2.25"], ["1.2.2024.5", "1"]):
+        assert infer_kind("day", pa.array(other)).kind != "date"
+
+
+@pytest.mark.parametrize("mark", ["-", "--", "\u2013", "\u2014", "?", "N/A", "null"])
+@pytest.mark.parametrize("numbers", ["1{i}", "1.{i}", '"1,20{i}"'])
+def test_marks_of_missing_values_among_numbers_are_missing(tmp_path, mark, numbers):
+    rows = [f"{mark if i % 4 == 0 else numbers.format(i=i)},{'ab'[i % 2]}" for i in range(10)]
+    (tmp_path / "t.csv").write_text("\n".join(["size,kind", *rows]) + "\n")
+    column = open_table(tmp_path / "t.csv").read()["size"]
+    assert (infer_kind("size", column).kind, column.null_count) == ("number", 3)
+
+
+def test_marks_of_missing_values_among_words_are_categories_and_said_to_be():
+    inferred = infer_kind("city", pa.array(["Rome", "Oslo", "-", "N/A", "Rome", "-"]))
+    assert inferred.kind == "category"
+    assert inferred.unsure.startswith("'-', 'N/A' are categories of their own; leave these cells blank")
+    assert infer_kind("city", pa.array(["Rome", "Oslo", "Rome"])).unsure == ""

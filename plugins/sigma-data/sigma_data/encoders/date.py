@@ -31,6 +31,8 @@ CYCLES = {"month": 12, "day": 1, "weekday": 7, "hour": 24}  # parts and their le
 PARTS = (*CYCLES, "weekend", "elapsed")
 Part = Literal["month", "day", "weekday", "hour", "weekend", "elapsed"]
 MICROSECONDS = 86_400_000_000  # of a day
+DOTTED = r"^\s*\d{1,2}\.\d{1,2}\.\d{4}([T ]\d|\s*$)"  # day, month and year, as in many countries
+PADDED = r"^\s*(\d\d)\.(\d\d)\.(\d{4})"
 OFFSET = r"[T ]\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
 REMEDY = "set missing = 'zero', or leave the row out"
 SATURDAY = 5  # days from Monday
@@ -51,7 +53,8 @@ class DateEncoder(Encoder):
     seconds.  By default, all that differ among the training rows are encoded.  The time that has passed has mean 0 and
     deviation 1 in the training rows.
 
-    Words are dates as in ISO 8601: ``2024-03-31``, ``2024-03-31 14:30``, ``2024-03-31T14:30:00.5+02:00``.
+    Words are dates as in ISO 8601: ``2024-03-31``, ``2024-03-31 14:30``, ``2024-03-31T14:30:00.5+02:00``; or with
+    points between day, month and year: ``31.3.2024``, ``31.03.2024 14:30``.
 
     Args:
         parts: What to encode, of ``month``, ``day``, ``weekday``, ``hour``, ``weekend`` and ``elapsed``.
@@ -164,6 +167,15 @@ def _is_words(column: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def as_iso(column: Any) -> Any:
+    """Return a column of words with dates such as ``31.3.2024 14:30`` as those of ISO 8601; other words as they are."""
+    if not pc.any(pc.match_substring_regex(column, DOTTED)).as_py():
+        return column
+    for pattern, written in ((r"^\s*(\d)\.", r"0\1."), (r"^\s*(\d\d)\.(\d)\.", r"\1.0\2."), (PADDED, r"\3-\2-\1")):
+        column = pc.replace_substring_regex(column, pattern, written)
+    return column
+
+
 def read_times(column: Any) -> Any:
     """Return a column of dates, times or words as timestamps of microseconds, in UTC if words state offsets."""
     return _read_times(decode(column), _state_offset([column]))
@@ -171,7 +183,7 @@ def read_times(column: Any) -> Any:
 
 def _read_times(column: Any, with_offset: bool) -> Any:
     if _is_words(column):
-        text = pc.replace_substring_regex(pc.utf8_trim_whitespace(column), r"(\.\d{6})\d+", r"\1")
+        text = pc.replace_substring_regex(pc.utf8_trim_whitespace(as_iso(column)), r"(\.\d{6})\d+", r"\1")
         wanted = pa.timestamp("us", "UTC" if with_offset else None)
         how = "with its offset from UTC, like those before it" if with_offset else "without an offset from UTC"
         problem = f"{{}} is no date of the form 2024-03-31 or 2024-03-31 14:30:00, {how}. {FIX}"

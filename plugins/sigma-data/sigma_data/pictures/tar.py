@@ -107,6 +107,7 @@ def _index(file: IO[bytes], name: str) -> Iterator[tuple[str, tuple[int, int]]]:
     file.seek(0)
     try:
         bounded: Any = BoundedHeaders(file)
+        archive: Any
         with tarfile.open(fileobj=bounded, mode="r:") as archive:
             for info in archive:
                 archive.members = []  # which would be kept

@@ -14,6 +14,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_data.examination import IDENTIFIER, ROWS, TIME, UNNAMED
+from sigma_data.readers.figures import MISSING
 
 Kind = Literal["number", "boolean", "category", "date", "text", "identifier", "constant", "other"]
 
@@ -22,6 +23,7 @@ MANY = 0.9  # share of distinct words from which a column names the rows
 SENTENCE = 4.0  # words in a mean cell from which a column holds text
 MIXED = 0.5  # share of words that are numbers from which a column of words is meant to hold numbers
 DATE = r"^\s*\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?\s*(Z|[+-]\d{2}(:?\d{2})?)?)?\s*$"  # ISO 8601
+DOTTED = r"^\s*(0?[1-9]|[12]\d|3[01])\.(0?[1-9]|1[0-2])\.\d{4}(\s+\d{2}:\d{2}(:\d{2})?)?\s*$"  # 31.12.2024
 NUMBER = r"^\s*[+-]?(\d+([.,]\d*)*|\.\d+)([eE][+-]?\d+)?\s*%?\s*$"
 
 
@@ -99,6 +101,11 @@ def _infer_words(name: str, words: Any, counts: Any, present: int) -> Inferred:
         return Inferred("constant", f"{_read_first(words)!r} in all rows")
     if pc.all(pc.match_substring_regex(words, DATE)).as_py():
         return Inferred("date", f"{distinct:,} dates from {pc.min(words).as_py()} to {pc.max(words).as_py()}")
+    if pc.all(pc.match_substring_regex(words, DOTTED)).as_py():
+        dates = import_module("sigma_data.encoders.date").as_iso(words)
+        return Inferred(
+            "date", f"{distinct:,} dates, day first, from {pc.min(dates).as_py()} to {pc.max(dates).as_py()}"
+        )
     are_numbers = pc.match_substring_regex(words, NUMBER)
     numeric = int(counts[np.asarray(are_numbers)].sum())
     lengths = int(counts @ np.asarray(count_words(words))) / present
@@ -108,14 +115,26 @@ def _infer_words(name: str, words: Any, counts: Any, present: int) -> Inferred:
         return Inferred(
             "category" if distinct <= FEW else "other",
             f"{numeric:,} of {present:,} cells are numbers, {present - numeric:,} are words{what}",
-            f"correct the words of {name}, or name them in `gaps` if they stand for missing values",
+            f"correct the words of {name}, or leave these cells blank if their values are missing",
         )
     if lengths >= SENTENCE and distinct > present / 2:
         return Inferred("text", f"{lengths:.0f} words in a mean cell, {distinct:,} distinct")
     if present >= ROWS and distinct > MANY * present:
         return Inferred("identifier", f"{distinct:,} words in {present:,} cells, as names are")
-    rare = f"{distinct:,} words are many for {present:,} rows: those seen in few rows are taken together"
-    return Inferred("category", f"{distinct:,} words", rare if distinct > max(50, present // 20) else "")
+    unsure = f"{distinct:,} words are many for {present:,} rows: those seen in few rows are taken together"
+    unsure = unsure if distinct > max(50, present // 20) else _name_gaps(words)
+    return Inferred("category", f"{distinct:,} words", unsure)
+
+
+def _name_gaps(words: Any) -> str:
+    """Return a sentence about words that may stand for missing values; empty if there are none."""
+    pc = import_module("pyarrow.compute")
+    stripped = pc.utf8_trim_whitespace(words)
+    gaps = stripped.filter(pc.is_in(pc.utf8_lower(stripped), import_module("pyarrow").array(sorted(MISSING))))
+    listed = ", ".join(map(repr, sorted({*gaps.drop_null().to_pylist()})))
+    return (
+        f"{listed} are categories of their own; leave these cells blank if their values are missing" if listed else ""
+    )
 
 
 def count_words(column: Any) -> Any:

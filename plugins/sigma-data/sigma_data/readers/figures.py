@@ -16,6 +16,7 @@ from sigma_kernel.settings import in_, matches_re, optional
 
 DECIMAL = in_((".", ","))
 GAPS = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})  # cells that stand for a missing value
+MISSING = GAPS | {"-", "--", "\u2013", "\u2014"}  # among the numbers of a table whose kinds are inferred
 TRUTHS = {"true": 1.0, "false": 0.0}  # in any case, as files of pandas, polars and R have them
 
 THOUSANDS = optional(matches_re(r"[^\w\"\r\n+-]|_", "one character that can stand between groups of three digits"))

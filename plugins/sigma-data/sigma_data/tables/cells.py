@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sigma_data.labels import EXACT
-from sigma_data.readers.figures import GAPS, Figures
+from sigma_data.readers.figures import MISSING, Figures
 
 LOOSE = "loose"  # numbers that Arrow does not parse: with blanks around them, or groups of digits
 BIG = "big"  # integers that floats would merge
@@ -38,7 +38,7 @@ def kind_of(column: Any, figures: Figures) -> Kind:
 def string_kind(column: Any, figures: Figures) -> Kind:
     """Return LOOSE for a column whose values are all numbers, None for one of gaps alone, else the type of strings."""
     cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist() if cell is not None]
-    if all(cell.lower() in GAPS or figures.is_number(cell) for cell in cells):
+    if all(cell.lower() in MISSING or figures.is_number(cell) for cell in cells):
         with suppress(ValueError):
             return LOOSE if loosen(column, figures).null_count < len(column) else None
     return pa.string()
@@ -47,7 +47,7 @@ def string_kind(column: Any, figures: Figures) -> Kind:
 def loosen(column: Any, figures: Figures) -> Any:
     """Return the numbers in a column of strings, null for gaps; raises ValueError if one is not a number."""
     cells = pc.utf8_trim_whitespace(column)
-    cells = pc.if_else(pc.is_in(pc.utf8_lower(cells), pa.array(sorted(GAPS))), pa.scalar(None, pa.string()), cells)
+    cells = pc.if_else(pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING))), pa.scalar(None, pa.string()), cells)
     if figures.thousands is not None:
         grouped = pc.match_substring(cells, figures.thousands)
         mark, point = re.escape(figures.thousands), re.escape(figures.decimal)
@@ -135,7 +135,7 @@ def as_kind(column: Any, kind: Kind, figures: Figures) -> Any:
 def infer_strings(column: Any, figures: Figures) -> Any:
     """Return a column of strings in the type that all its values have."""
     cells = pc.utf8_trim_whitespace(column)
-    gap = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(GAPS)))
+    gap = pc.is_in(pc.utf8_lower(cells), pa.array(sorted(MISSING)))
     present = pc.if_else(gap, pa.scalar(None, pa.string()), cells)
     if present.null_count < len(present):
         low = pc.utf8_lower(present)

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from attrs import field, frozen
 
-from sigma_data.readers.figures import GAPS, Figures, truth
+from sigma_data.readers.figures import GAPS, MISSING, Figures, truth
 
 MARKS = (",", ";", "\t", "|", " ")
 SPELLED = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
@@ -132,7 +132,7 @@ def _thousands(rows: Rows, decimal: str) -> tuple[str | None, str]:
     figures = Figures(decimal, mark)
     columns = list(zip(*rows, strict=False))
     for column in columns:
-        cells = [cell.strip() for cell in column[1:] if cell.strip().lower() not in GAPS]
+        cells = [cell.strip() for cell in column[1:] if cell.strip().lower() not in MISSING]
         grouped = [cell for cell in cells if mark in cell]
         if grouped and all(map(figures.is_number, cells)):
             return mark, f"{grouped[0]!r} is a number with it"
@@ -148,16 +148,16 @@ def _header(rows: Rows, figures: Figures) -> tuple[bool, str]:
     values = [cell for cell in first if _is_value(cell, figures)]
     if values:
         return False, f"the first line holds {values[0]!r}, which is a value"
+    for i, cell in enumerate(first):
+        column = [row[i] for row in rest if i < len(row)]
+        if any(_is_value(other.strip(), figures) for other in column):
+            return True, f"{cell!r} stands above values"
     if len({*first}) < len(first):
         return False, "the first line holds a value twice"
     if any(not cell for cell in first[1:]):
         return False, "the first line has a gap"
     if not rest:
         return True, "the first line holds words alone"
-    for i, cell in enumerate(first):
-        column = [row[i] for row in rest if i < len(row)]
-        if any(_is_value(other.strip(), figures) for other in column):
-            return True, f"{cell!r} stands above values"
     repeated = [cell for i, cell in enumerate(first) if any(cell == row[i].strip() for row in rest if i < len(row))]
     if repeated:
         return False, f"{repeated[0]!r} of the first line occurs below it"

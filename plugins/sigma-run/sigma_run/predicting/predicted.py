@@ -12,7 +12,7 @@ from attrs import field, frozen
 from sigma_kernel.errors import SigmaConfigError
 from sigma_run.predicting.columns import PredictionColumns
 from sigma_run.predicting.reading import InputPart, Predictor, add_replaced, describe_replaced, read_parts
-from sigma_run.predicting.writing import NAMED, new_table
+from sigma_run.predicting.writing import NAMED, drop_unwritable, new_table
 from sigma_training.optional import optional
 
 
@@ -99,6 +99,7 @@ def save_predictions(
     with new_table(path, force) as write:
         for place in places:
             for part, table in _predict_parts(model, place, keep, white):
+                table = drop_unwritable(table, path, keep)
                 ordered = _order_columns(table if len(places) == 1 else _name_input(table, place), schema, place)
                 schema = ordered.schema
                 write(ordered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date, datetime, time
 from functools import partial
@@ -92,10 +92,21 @@ def _write_arrow(path: Path, begin: Callable[[Path, Any], Any]) -> Iterator[Writ
             writer.close()
 
 
-def _begin_csv(path: Path, schema: Any) -> Any:
+def drop_unwritable(table: Any, path: Path, keep: Sequence[str]) -> Any:
+    """Return a table without the columns that a file of CSV cannot hold, except those that are named to be kept."""
+    if path.suffix.lower() != ".csv":
+        return table
+    return table.select([column.name for column in table.schema if column.name in keep or _fits_csv(column.type)])
+
+
+def _fits_csv(kind: Any) -> bool:
     types = optional(NAMED, "pyarrow").types
+    return not (types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind))
+
+
+def _begin_csv(path: Path, schema: Any) -> Any:
     for column in schema:
-        if types.is_nested(column.type) or types.is_binary(column.type) or types.is_large_binary(column.type):
+        if not _fits_csv(column.type):
             raise SigmaConfigError(
                 f"--keep {column.name}: holds {column.type}, for which CSV has no form. Save a .parquet file."
             )
