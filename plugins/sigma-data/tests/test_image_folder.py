@@ -620,9 +620,10 @@ def test_what_a_run_has_learned_is_enough_to_read_samples(root, tmp_path, told):
 
 
 # -- in use ------------------------------------------------------------------------------------------------------------
-def test_a_scaled_byte_is_the_byte_times_the_factor():
+@pytest.mark.parametrize("factor", [1 / 255, 1 / 3, 1 / 128, 0.1, 0.7, 2.5, 1e-40, 0.0, -1 / 255, -3.0])
+def test_a_scaled_byte_is_the_byte_times_the_factor(factor):
     values = np.arange(256, dtype=np.uint8)
-    assert np.array_equal(rows.scale_bytes(values, 1 / 255), (values * (1 / 255)).astype(np.float32))
+    assert np.array_equal(rows.scale_bytes(values, factor), (values * factor).astype(np.float32))
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -39,15 +40,28 @@ class RandomCrop(Augmentation):
         size = pictures.shape[-2:]
         if self.border == "reflect" and self.padding >= min(size):
             raise SigmaDataError(f"crop: pictures of {size} cannot be mirrored by {self.padding}. Set a lower padding.")
+        places = draw.integers(0, 2 * self.padding, (2,)).tolist()
+        crop = self._move if self.border == "constant" else self._crop_padded
+        return {**sections, self.section: crop(pictures, places)}
+
+    def _move(self, pictures: np.ndarray, places: Sequence[Sequence[int]]) -> np.ndarray:
+        """Return pictures cropped from a frame of one value, which is not built."""
+        cropped = np.full_like(pictures, as_type(np.asarray(self.fill), pictures.dtype))
+        for row, (down, right) in enumerate(places):
+            (to_down, from_down), (to_right, from_right) = map(self._overlap, (down, right), pictures.shape[-2:])
+            cropped[row, ..., to_down, to_right] = pictures[row, ..., from_down, from_right]
+        return cropped
+
+    def _overlap(self, place: int, size: int) -> tuple[slice, slice]:
+        """Return where in a cropped side a picture is, and what of its side that is."""
+        shift = place - self.padding
+        return slice(max(0, -shift), max(0, size - max(0, shift))), slice(max(0, shift), max(0, size + min(0, shift)))
+
+    def _crop_padded(self, pictures: np.ndarray, places: Sequence[Sequence[int]]) -> np.ndarray:
+        """Return pictures cropped from a frame of their own pixels."""
         sides = [(0, 0)] * (pictures.ndim - 2) + [(self.padding, self.padding)] * 2
-        if self.border == "constant":
-            fill = as_type(np.asarray(self.fill), pictures.dtype)
-            padded = np.pad(pictures, sides, constant_values=fill)
-        else:
-            padded = np.pad(pictures, sides, self.border)
-        windows = sliding_window_view(padded, size, (-2, -1))
-        down, right = draw.integers(0, 2 * self.padding, (2,)).T
+        windows = sliding_window_view(np.pad(pictures, sides, self.border), pictures.shape[-2:], (-2, -1))
         cropped = np.empty_like(pictures)
-        for row, place in enumerate(zip(down.tolist(), right.tolist(), strict=True)):
+        for row, place in enumerate(places):
             cropped[row] = windows[(row, ..., *place, slice(None), slice(None))]
-        return {**sections, self.section: cropped}
+        return cropped

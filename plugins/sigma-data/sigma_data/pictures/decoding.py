@@ -97,7 +97,8 @@ class PictureForm:
         mode = "L" if self.colours == "grey" else "RGB"
         image = image if image.mode == mode else image.convert(mode)  # which would copy it
         image = self._resize(image if turn is None else image.transpose(turn), pil)
-        return np.stack([np.asarray(band) for band in (image.split() if mode == "RGB" else (image,))])
+        bands = [image.tobytes("raw", band) for band in mode]
+        return np.frombuffer(b"".join(bands), np.uint8).reshape(self.shape)
 
     def _resize(self, image: Any, pil: Any) -> Any:
         size, filtering = (self.width, self.height), pil.Image.Resampling.BILINEAR

@@ -13,6 +13,9 @@ from sigma_data.subset import Subset
 from sigma_kernel import Dataset, Label
 from sigma_kernel.graph import Spec
 
+EVERY = np.arange(256, dtype=np.uint8)
+SMALLEST = 1e-30  # factor whose inverse float32 holds
+
 
 @frozen(eq=False)
 class Pictures(Dataset):
@@ -76,6 +79,7 @@ def scale_bytes(values: np.ndarray, factor: float) -> np.ndarray:
     """Return bytes times a factor, computed in float64, as float32; unchanged if it is 1."""
     if factor == 1.0:
         return values
-    scaled = np.empty(values.shape, np.float32)  # without an array of float64 in between
-    np.multiply(values, factor, out=scaled, dtype=np.float64, casting="same_kind")
-    return scaled
+    scaled, divisor = np.empty(values.shape, np.float32), np.float32(1 / max(factor, SMALLEST))
+    if np.array_equal(EVERY / divisor, (EVERY * factor).astype(np.float32)):  # as 255, without float64 in between
+        return np.divide(values, divisor, out=scaled)
+    return np.multiply(values, factor, out=scaled, dtype=np.float64, casting="same_kind")

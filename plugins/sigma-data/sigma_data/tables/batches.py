@@ -40,6 +40,7 @@ class RecordBatches:
         start: Returns fresh batches of some columns, or of all.
         locate: Returns the place of a row in words.
         stamp: Returns what differs after a change of the source.
+        start_whole: Returns the same rows in larger batches, if that takes less time; to read all of them.
     """
 
     name: str
@@ -48,6 +49,7 @@ class RecordBatches:
     start: Start = field(repr=False)
     locate: Callable[[int], str] = field(repr=False)
     stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
+    start_whole: Start | None = field(default=None, repr=False)
     _stamp_of_opening: Any = field(init=False, repr=False)
 
     @_stamp_of_opening.default
@@ -56,13 +58,13 @@ class RecordBatches:
 
     def __iter__(self) -> Iterator[Any]:
         """Return fresh batches, the same rows each time."""
-        return self._iterate(None)
+        return self._iterate(None, self.start)
 
     def select(self, columns: Sequence[str]) -> Iterator[Any]:
         """Return fresh batches of these columns; raise SigmaDataError for one that is not there."""
         for name in columns:
             self._field(name)
-        return self._iterate(columns)
+        return self._iterate(columns, self.start)
 
     def place(self, row: int) -> str:
         """Return where a row, counted from 0, stands: ``houses.csv:17``, ``houses.parquet: row 16``."""
@@ -71,7 +73,7 @@ class RecordBatches:
     def read(self, columns: Sequence[str] | None = None) -> Any:
         """Return all rows of these columns as an Arrow table; by default of all columns."""
         schema = self.schema if columns is None else pa.schema([self._field(name) for name in columns])
-        return pa.Table.from_batches(self._iterate(columns), schema)
+        return pa.Table.from_batches(self._iterate(columns, self.start_whole or self.start), schema)
 
     def read_first(self, most: int) -> tuple[Any, int]:
         """Return at most this many rows as an Arrow table, and how many there are in all."""
@@ -93,9 +95,9 @@ class RecordBatches:
             raise SigmaDataError(f"{self.name}: there is no column {name!r}.{suggest_name(name, self.schema.names)}")
         return self.schema.field(name)
 
-    def _iterate(self, columns: Sequence[str] | None) -> Iterator[Any]:
+    def _iterate(self, columns: Sequence[str] | None, start: Start) -> Iterator[Any]:
         self._check_stamp()
-        row, batches = 0, self.start(columns)
+        row, batches = 0, start(columns)
         while True:
             try:
                 with reading(self.name, row):
@@ -127,9 +129,12 @@ def reading(name: str, row: int | None = None) -> Iterator[None]:
         raise SigmaDataError(f"{where}: cannot be read ({reason}). Write or fetch it again.") from error
 
 
-def from_source(source: Source, schema: Any, rows: int | None, start: Start) -> RecordBatches:
+def from_source(
+    source: Source, schema: Any, rows: int | None, start: Start, start_whole: Start | None = None
+) -> RecordBatches:
     """Return the batches of a file whose rows have no lines; ``schema`` and batches are those of the file."""
     plain = plain_schema(schema, source.name)
+    whole = start_whole or start
     return RecordBatches(
         source.name,
         plain,
@@ -137,6 +142,7 @@ def from_source(source: Source, schema: Any, rows: int | None, start: Start) -> 
         lambda columns: plain_batches(start(columns), plain, columns),
         lambda row: f"{source.name}: row {row}",
         lambda: stamp_of(source),
+        lambda columns: plain_batches(whole(columns), plain, columns),
     )
 
 

@@ -29,7 +29,11 @@ def open_parquet(source: Source) -> RecordBatches:
         with random_access(source) as file:
             yield from _open(file).iter_batches(ROWS, columns=chosen)
 
-    return from_source(source, schema, rows, start)
+    def start_whole(columns: Sequence[str] | None) -> Iterator[Any]:
+        with random_access(source) as file:
+            yield _open(file).read(None if columns is None else list(columns))
+
+    return from_source(source, schema, rows, start, start_whole)
 
 
 def _open(file: Any) -> Any:
