@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from sigma_data import Arrays, ImageFolder, Tabular
+from sigma_data import Arrays, Csv, ImageFolder, Series, Tabular
 from sigma_data.examining.inspecting import DataInspector
 from sigma_data.profiling import sections
 from sigma_data.profiling.profile import profile_table
@@ -135,6 +135,21 @@ def test_a_table_has_the_profile_of_its_file(tmp_path: Path) -> None:
     assert document["samples"][0] == ["0", "a", "0"]
     assert document["samples"][-1] == ["59", "b", "147.5"]
     assert document["classes_of_parts"] == {}
+
+
+def test_data_sets_of_files_have_the_profile_of_the_file(tmp_path: Path) -> None:
+    lines = [f"2024-01-{i + 1:02d};{i * 1.5:.1f}".replace(".", ",") for i in range(28)]
+    (tmp_path / "load.csv").write_text("\n".join(["date;load", *lines, ""]))
+    form = {"delimiter": ";", "decimal": ","}
+    some = {"training": Arrays(inputs=np.zeros((2, 1)))}
+    for data in (
+        Csv(tmp_path / "load.csv", "load", inputs=("date",), encode="date", **form),
+        Series(tmp_path / "load.csv", time="date", target="load", past=3, format=form),
+    ):
+        profile = describe(data, some)
+        columns = {column["name"]: column for column in profile.document["columns"]}
+        assert {name: column["kind"] for name, column in columns.items()} == {"date": "date", "load": "number"}
+        assert columns["load"]["figures"]["maximum"] == 40.5
 
 
 def test_a_folder_of_pictures_has_the_profile_of_its_files(tmp_path: Path) -> None:

@@ -402,6 +402,7 @@ export const WORDS = {
   "profile.known": ["What the run learned from them:", "Was der Lauf von ihnen weiß:"],
   "profile.memory": ["The first rows of each split, as the run has them in memory.", "Die ersten Zeilen jedes Teils, wie der Lauf sie im Speicher hat."],
   "profile.columns": ["Columns", "Spalten"],
+  "profile.classes": ["Classes", "Klassen"],
   "profile.column": ["Column", "Spalte"],
   "profile.kind": ["Kind", "Art"],
   "profile.missing": ["Missing", "Fehlt"],

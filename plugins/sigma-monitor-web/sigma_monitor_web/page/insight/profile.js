@@ -37,7 +37,7 @@ function Pictures({ groups }) {
 // What the run's folder tells of data that cannot be opened.
 function Known({ trainer }) {
   const columns = useAsked("columns", { trainer }).result ?? {}, classes = useAsked("classes", { trainer }).result ?? [];
-  const facts = [...Object.entries(columns), ...(classes.length ? [[t("balance"), classes.map(word)]] : [])].filter(([, all]) => all.length);
+  const facts = [...Object.entries(columns), ...(classes.length ? [[t("profile.classes"), classes.map(word)]] : [])].filter(([, all]) => all.length);
   return facts.length ? html`<p class="note pad">${t("profile.known")}</p><dl class="known">${facts.map(([name, all]) => html`<div key=${name}><dt>${name}</dt><dd>${all.slice(0, 60).join(", ")}${all.length > 60 ? `, ${t("and.more", { n: count(all.length - 60) })}` : ""}</dd></div>`)}</dl>` : null;
 }
 
