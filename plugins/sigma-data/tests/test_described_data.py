@@ -141,11 +141,12 @@ def test_data_sets_of_files_have_the_profile_of_the_file(tmp_path: Path) -> None
     lines = [f"2024-01-{i + 1:02d};{i * 1.5:.1f}".replace(".", ",") for i in range(28)]
     (tmp_path / "load.csv").write_text("\n".join(["date;load", *lines, ""]))
     form = {"delimiter": ";", "decimal": ","}
-    profiles = [
-        Csv(tmp_path / "load.csv", "load", inputs=("date",), encode="date", **form).profile(),
-        Series(tmp_path / "load.csv", time="date", target="load", past=3, format=form).profile(),
-    ]
-    for profile in profiles:
+    some = {"training": Arrays(inputs=np.zeros((2, 1)))}
+    for data in (
+        Csv(tmp_path / "load.csv", "load", inputs=("date",), encode="date", **form),
+        Series(tmp_path / "load.csv", time="date", target="load", past=3, format=form),
+    ):
+        profile = describe(data, some)
         columns = {column["name"]: column for column in profile.document["columns"]}
         assert {name: column["kind"] for name, column in columns.items()} == {"date": "date", "load": "number"}
         assert columns["load"]["figures"]["maximum"] == 40.5

@@ -8,10 +8,13 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from sigma_data.datasets.csv import Csv
+from sigma_data.datasets.series import Series
 from sigma_data.examining.gathering import gather, gather_place
 from sigma_data.examining.rules import apply_rules
-from sigma_data.profiling.inspectors import TableInspector
+from sigma_data.profiling.inspectors import TableInspector, inspect_table
 from sigma_data.profiling.sections import count_classes, profile_splits
+from sigma_data.tables import open_table
 from sigma_kernel import Dataset, Finding, Inspection
 
 
@@ -26,15 +29,23 @@ class DataInspector(TableInspector):
         return apply_rules(gather(data, data if splits is None else splits, quick), quick)
 
     def describe(self, data: Any, splits: Mapping[str, Dataset]) -> Inspection:
-        """Return the profile of a data set: its own, as of a file, or that of the sections of its training rows.
+        """Return the profile of a data set: its own, that of its file, or that of the sections of its training rows.
 
         The document also has the number of rows of each split, as ``parts``, and ``classes_of_parts``, if there are
         any.
         """
-        own = getattr(data, "profile", None)
-        inspection = profile_splits(type(data).__name__.lower(), splits) if own is None else own()
+        inspection = _profile(data, splits)
         parts = {name: len(split) for name, split in splits.items()}
         return evolve(
             inspection,
             document={**inspection.document, "parts": parts, "classes_of_parts": count_classes(splits)},
         )
+
+
+def _profile(data: Any, splits: Mapping[str, Dataset]) -> Inspection:
+    if (own := getattr(data, "profile", None)) is not None:
+        inspection: Inspection = own()
+        return inspection
+    if isinstance(data, Csv | Series):
+        return inspect_table(open_table(data.path, **data.format), data.path.name)
+    return profile_splits(type(data).__name__.lower(), splits)
