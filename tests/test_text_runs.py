@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from sigma_data import Arrays, Tabular
 from sigma_kernel import Environment, SigmaDataError
@@ -244,3 +245,22 @@ def test_a_draft_for_running_text_trains_and_the_run_continues_texts(tmp_path, m
     assert windows.shape == ((3 * len(verse) + 1) // windows.shape[1], windows.shape[1])
     main(["predict", str(run), "other", "--output", "x.npy"])
     assert np.load("x.npy").shape[:2] == windows.shape
+
+
+def test_a_run_with_the_byte_pairs_of_a_file_predicts_without_it(animals, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    theirs = Tokenizer(models.BPE())
+    theirs.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=280, initial_alphabet=alphabet, show_progress=False)
+    theirs.train_from_iterator([*BIRDS, *FISH], trainer)
+    theirs.save("tokenizer.json")
+    encoder = TokensEncoder(by="pairs", file="tokenizer.json", length=8)
+    sigma = Environment("animals", seed=0, folder=tmp_path / "runs")
+    classes = sigma.create_trainer(
+        data=Texts(animals, encoder=encoder), network=NETWORK.format(282, 2), optimiser=ADAM, backend="numpy"
+    )
+    classes.fit(epochs=1)
+    expected = classes.predict(["A fish"])
+    Path("tokenizer.json").unlink()
+    np.testing.assert_array_equal(load(sigma.run_folder).predict(["A fish"]), expected)

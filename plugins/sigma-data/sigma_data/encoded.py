@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any
 
 import attrs
@@ -238,8 +239,13 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     name = {OWN: path} if record is None else {"type": record.full_name}
     settings = {f.alias: getattr(encoder, f.name) for f in attrs.fields(cls) if f.init}
     changed = {f.alias for f in attrs.fields(cls) if f.init and settings[f.alias] != f.default}
-    plain = {name: [*value] if isinstance(value, tuple) else value for name, value in settings.items()}
+    plain = {name: _to_plain(value) for name, value in settings.items()}
     return {**name, **{alias: plain[alias] for alias in plain if alias in changed}}
+
+
+def _to_plain(value: Any) -> Any:
+    """Return a setting as JSON holds it."""
+    return [*value] if isinstance(value, tuple) else str(value) if isinstance(value, PurePath) else value
 
 
 def join_columns(parts: Sequence[np.ndarray], whole: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -44,7 +45,9 @@ class TextDecoding:
                 "`encoding`, such as 'latin-1'."
             ) from None
         if "\0" in text:
-            place = len(text[: text.index("\0")].encode(self.encoding))
+            marked = content.startswith(BOM_UTF8)  # else the encoding utf-8-sig would add its mark
+            name = self.encoding if marked else self.encoding.removesuffix("-sig")
+            place = len(text[: text.index("\0")].encode(name))
             raise SigmaDataError(
                 f"{path}: byte {place}: there is a NUL character. Set the `encoding` of the file, such as 'utf-16'."
             )

@@ -201,8 +201,12 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path, settings: Any, mes
 
 
 def test_texts_that_are_empty_or_not_there_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SigmaDataError, match="there is no text to train on"):
-        Texts(write_texts(tmp_path / "empty", ["", ""]), split={"training": 1.0})["training"]
+    for texts in (["", ""], [" \n "], [""]):
+        with pytest.raises(SigmaDataError, match=r"empty: there is no text, or only blanks\. Give files with text"):
+            Texts(write_texts(tmp_path / "empty", texts), split={"training": 1.0})["training"]
+    half = write_texts(tmp_path / "half", [" ", "a b c"])
+    with pytest.raises(SigmaDataError, match=r"half: there is no text to train on"):
+        Texts(half, split={"training": 0.5, "validation": 0.5}, split_by="block")["training"]
     with pytest.raises(SigmaDataError, match=r"nowhere: there is no such folder"):
         Texts(tmp_path / "nowhere")["training"]
     mixed = write_texts(tmp_path / "mixed", ["a"], "class")

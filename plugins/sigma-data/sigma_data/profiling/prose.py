@@ -17,7 +17,7 @@ def is_prose(*files: Path) -> bool:
     """Return whether files hold running text by their names and beginnings: lines of words, and no regular cells."""
     if not files or any(file.suffix.lower() != END for file in files):
         return False
-    beginnings = [lines for file in islice(files, FILES) if (lines := _read_lines(file))]
+    beginnings = [lines for file in islice(sorted(files), FILES) if (lines := _read_lines(file))]
     return bool(beginnings) and all(map(_are_prose, beginnings))
 
 

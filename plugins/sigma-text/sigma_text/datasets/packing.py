@@ -49,8 +49,10 @@ def pack_splits(data: EncodedTexts, place: Path, context: int, listed: LabelledT
             f"{type(data).__name__}.encoder: {place} holds texts without classes, of which each next token is "
             f"predicted, and {type(encoder).__name__} has no tokens. Choose 'tokens', or make a folder for each class."
         )
-    texts = {name: [*filter(None, part)] for name, part in _divide_texts(data, listed).items()}
-    if not any(texts["training"]):
+    if not any(map(str.strip, listed.texts)):
+        raise SigmaDataError(f"{place}: there is no text, or only blanks. Give files with text.")
+    texts = {name: [*filter(str.strip, part)] for name, part in _divide_texts(data, listed).items()}
+    if not texts["training"]:
         raise SigmaDataError(f"{place}: there is no text to train on. Give files with text.")
     fitted = evolve(encoder, length=context)  # which saves dividing all texts, to count their tokens
     state = fitted.fit([pa.array(texts["training"], pa.large_string())])
