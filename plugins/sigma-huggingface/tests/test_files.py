@@ -19,6 +19,7 @@ from PIL import Image
 from sigma_data import ImageFolder, SoundFolder
 from sigma_data.sound.decoding import SoundForm
 from sigma_huggingface import HuggingFacePictures, HuggingFaceSequences, HuggingFaceSounds
+from sigma_huggingface.folder import open_saved
 from sigma_huggingface.inspector import HuggingFaceInspector
 from sigma_kernel import Dataset, Inspector, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite, InspectorSuite
@@ -212,6 +213,13 @@ def test_damaged_pictures_are_listed_or_left_out(folder):
     with pytest.raises(SigmaDataError, match=r"1 of 24 pictures cannot be used:\n  data-.*row 3: is no picture"):
         HuggingFacePictures(folder, size=(8, 8)).all_rows()
     assert len(HuggingFacePictures(folder, size=(8, 8), broken="skip").all_rows()[0]) == 23
+
+
+def test_a_table_has_no_columns_of_files(folder):
+    pictures().save_to_disk(folder)
+    table = open_saved(folder)
+    assert table.schema.names == table.read().column_names == ["person", "label"]
+    assert table.read(["label"]).num_rows == COUNT
 
 
 def test_which_column_is_meant_must_be_clear(folder):
