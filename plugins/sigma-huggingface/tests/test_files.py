@@ -308,7 +308,7 @@ def test_lists_of_a_dictionary_are_divided_and_predicted_from(folder):
     data = HuggingFaceSequences(folder, "list", split={"training": 0.5, "validation": 0.5})
     assert {name: len(part) for name, part in data.items()} == {"training": 8, "validation": 8, "test": 8}
     assert data.samples(folder / "test", (3,)).tolist() == [(row + [0] * 3)[:3] for row in LISTS[16:]]
-    with pytest.raises(SigmaConfigError, match="the dataset has a split 'test' already"):
+    with pytest.raises(SigmaConfigError, match="the data have a split 'test' already"):
         HuggingFaceSequences(folder, "list", split={"training": 0.5, "test": 0.5}).names  # noqa: B018
     with pytest.raises(SigmaConfigError, match="has splits already"):
         HuggingFaceSequences(folder, "list").all_rows()
