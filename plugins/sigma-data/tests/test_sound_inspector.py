@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
         SoundInspector().draft(folder, "x", {})
     for path in (folder / "low").iterdir():
         path.write_bytes(b"x")
-    with pytest.raises(SigmaDataError, match=r"no sound can be used\. low/.*\.wav: cannot be read"):
+    with pytest.raises(SigmaDataError, match=r"no sound can be used\. low/.*\.wav: is no WAV or FLAC"):
         SoundInspector().draft(folder, "x", {})
 
 
@@ -92,3 +92,16 @@ def test_equal_sounds_are_found_by_their_paths(tmp_path):
     shutil.copy(folder / "low" / "0.wav", folder / "high" / "copy.wav")
     findings = {finding.rule: finding for finding in SoundInspector().examine(folder)}
     assert findings["conflicts"].examples == ("high/copy.wav and low/0.wav",)
+
+
+def test_files_that_cannot_be_decoded_are_found_by_their_headers(tmp_path):
+    folder = write_sounds(tmp_path)
+    whole = (folder / "low" / "0.wav").read_bytes()
+    (folder / "low" / "0.wav").write_bytes(whole[:-10])
+    (folder / "low" / "2.wav").write_bytes(whole[:44])
+    soundfile.write(folder / "low" / "4.wav", np.zeros(0), 8000)
+    draft = SoundInspector().draft(folder, "sounds", {})
+    assert 'broken = "skip"' in draft.text
+    assert sorted(note.split(":")[0] for note in draft.notes) == ["low/0.wav", "low/2.wav", "low/4.wav"]
+    sounds = SoundFolder(folder, seconds=0.1, rate=8000, broken="skip")
+    assert len(sounds.all_rows()[0]) == 13

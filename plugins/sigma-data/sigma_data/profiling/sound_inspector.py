@@ -23,7 +23,7 @@ from sigma_data.profiling.drafting import PredictionTask, quote
 from sigma_data.profiling.kinds import shorten
 from sigma_data.profiling.profile import draw_bars
 from sigma_data.profiling.step_drafting import StepDraft
-from sigma_data.sound.decoding import ENDS, FAULTS, soundfile
+from sigma_data.sound.decoding import ENDS, UnreadableSoundError, read_length
 from sigma_data.subset import Subset
 from sigma_kernel import (
     ConfigurationDraft,
@@ -85,16 +85,16 @@ def look_at_sounds(
     sounds: Sequence[Picture], opening: AbstractContextManager[Callable[[Picture], AbstractContextManager[IO[bytes]]]]
 ) -> SoundFacts:
     """Return what sound files are, by their headers; of many, some."""
-    library = soundfile()
     seconds, rates, faults = dict[str, float](), dict[str, int](), dict[str, str]()
     with opening as open_sound:
         for sound in sounds[:: -(-len(sounds) // LOOKED) or 1]:
             try:
                 with open_sound(sound) as stream:
-                    about = library.info(stream)
-                seconds[sound.path], rates[sound.path] = about.frames / about.samplerate, about.samplerate
-            except FAULTS as error:
-                faults[sound.path] = f"cannot be read: {str(error).rstrip('.'):.100}"
+                    seconds[sound.path], rates[sound.path] = read_length(stream)
+            except UnreadableSoundError as error:
+                faults[sound.path] = str(error)
+            except OSError as error:
+                faults[sound.path] = f"cannot be read: {error.strerror or error}"
     return SoundFacts(seconds, rates, faults)
 
 

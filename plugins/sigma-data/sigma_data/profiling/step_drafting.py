@@ -62,7 +62,7 @@ class StepDraft:
         convolution = 'conv1d(32, 5, padding="same") + activation("relu")'
         yield from (f"[network]                       # of a size for {self.rows:,} rows", 'architecture = """')
         yield from (self.beginning, f"+ {convolution} + {convolution}")
-        yield from (f"+ global_average_pool() + dropout(0.2) + {cost}", '"""', "")
+        yield from (f"+ global_max_pool() + dropout(0.2) + {cost}", '"""', "")
 
     def _training(self) -> Iterator[str]:
         fewest, most, rows = EPOCHS
