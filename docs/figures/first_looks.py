@@ -1,7 +1,8 @@
 """Train on real data by ``sigma init DATA --run``, without an edit, and write the table of first-look.md.
 
 ``tox -e first-looks``, or ``python -m figures.first_looks [NAME...]`` in the folder ``docs``, takes a minute. The data
-are those that come with Sigma, scikit-learn, statsmodels and vega_datasets; each is written as a user would have it.
+are those that come with Sigma, scikit-learn, statsmodels, vega_datasets and FoxDot; each is written as a user would
+have it.
 The exit code is 1 if a network is no better than its best baseline without inputs.
 """
 
@@ -9,11 +10,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -83,6 +86,25 @@ def write_speeches(folder: Path) -> str:
     return "speeches/"
 
 
+DRUMS = {  # folders of the samples of FoxDot, by what its module Buffers calls them
+    "kick or tom": ("v/lower", "v/upper", "x/lower", "x/upper", "a/upper", "m/lower", "m/upper"),
+    "snare": ("d/upper", "i/lower", "i/upper", "o/lower", "o/upper", "u/lower"),
+    "hi-hat or cymbal": ("_/hyphen", "_/equals", "_/tilde", "_/hash", "_/colon", "a/lower"),
+    "clap or snap": ("h/lower", "h/upper", "_/asterix"),
+}
+
+
+def write_drums(folder: Path) -> str:
+    """Copy samples of drums to a folder for each kind, without an import of the package, which opens connections."""
+    (root,) = find_spec("FoxDot").submodule_search_locations
+    for kind, names in DRUMS.items():
+        for name in names:
+            for path in sorted(Path(root, "snd", name).glob("*.wav")):
+                (folder / "drums" / kind).mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, folder / "drums" / kind / f"{name.replace('/', '-')} {path.name}")
+    return "drums/"
+
+
 TARGET = ("--target", "target")
 LOOKS = {
     "iris": FirstLook("flowers, four lengths", "scikit-learn", write_frame("iris", load_sklearn("iris")), TARGET),
@@ -131,6 +153,7 @@ LOOKS = {
     ),
     "textures": FirstLook("photographs of brick, grass and gravel", "Sigma", write_textures),
     "speeches": FirstLook("speeches of three plays, a folder each", "Sigma", write_speeches),
+    "drums": FirstLook("recorded drums of four kinds", "FoxDot", write_drums),
 }
 
 

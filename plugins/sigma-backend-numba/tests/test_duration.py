@@ -6,8 +6,7 @@ import pytest
 
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.duration import KERNEL, LEAST, NODE
-from sigma_kernel.graph import Graph, Node
-from sigma_kernel.graph.node import symbol
+from sigma_kernel.graph import Graph, Node, symbol
 
 
 def estimate(*outputs: Node) -> float:

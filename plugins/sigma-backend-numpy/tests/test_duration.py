@@ -6,8 +6,7 @@ import pytest
 
 from sigma_backend_numpy import NumpyBackend
 from sigma_backend_numpy.duration import BYTE, CALL, OPERATION
-from sigma_kernel.graph import Graph, Node
-from sigma_kernel.graph.node import symbol
+from sigma_kernel.graph import Graph, Node, symbol
 
 
 def estimate(*outputs: Node) -> float:

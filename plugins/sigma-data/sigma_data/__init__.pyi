@@ -65,6 +65,7 @@ from sigma_data.preprocessors.robust import Robust as Robust
 from sigma_data.preprocessors.scale import Scale as Scale
 from sigma_data.preprocessors.standardise import Standardise as Standardise
 from sigma_data.profiling.picture_inspector import PictureInspector as PictureInspector
+from sigma_data.profiling.sound_inspector import SoundInspector as SoundInspector
 from sigma_data.readers.bytes import BytesReader as BytesReader
 from sigma_data.readers.csv import CsvReader as CsvReader
 from sigma_data.readers.hdf5 import Hdf5Reader as Hdf5Reader

@@ -94,6 +94,10 @@ OFFERED = {
             "profiling.picture_inspector:PictureInspector",
             "Folders of pictures: classes, sizes, broken files.",
         ),
+        "sounds": (
+            "profiling.sound_inspector:SoundInspector",
+            "Folders of sounds: classes, lengths, sampling rates, broken files.",
+        ),
         "table": ("examining.inspecting:DataInspector", "Tables of any format: kinds of columns, with reasons."),
     },
     "dataset": {

@@ -280,3 +280,15 @@ def write_folder_without(path: Path) -> Path:
 
 def as_wav_by_hand() -> bytes:
     return b"RIFF" + struct.pack("<I", 36) + b"WAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, RATE, RATE, 1, 8) + b"data"
+
+
+def test_a_file_without_the_byte_that_pads_an_odd_length_is_read(tmp_path):
+    file = io.BytesIO()
+    soundfile.write(file, np.linspace(-0.5, 0.5, 101), 8000, format="WAV", subtype="PCM_U8")
+    whole = file.getvalue()
+    declared = int.from_bytes(whole[4:8], "little") + 8
+    assert (len(whole), declared) == (146, 146)
+    form = SoundForm(8000, 101, "wave", 2, 1, 1)
+    np.testing.assert_array_equal(form.decode(io.BytesIO(whole[:-1]))[0], form.decode(io.BytesIO(whole))[0])
+    with pytest.raises(UnreadableSoundError, match="is cut off"):
+        form.decode(io.BytesIO(whole[:-2]))

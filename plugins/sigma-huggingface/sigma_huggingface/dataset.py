@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_data import Divided, Tabular
-from sigma_huggingface.dividing import list_parts
+from sigma_data.datasets.dividing import list_parts
 from sigma_huggingface.folder import is_saved, list_splits, open_saved, split_saved
 from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError
 from sigma_kernel.settings import in_

@@ -18,6 +18,7 @@ from sigma_kernel import SigmaDataError
 
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 LONGEST = 1 << 24  # bytes of a description
+FILES = ("Image", "Audio")  # kinds of columns with a file in each row
 NAMES = {"train": "training", "valid": "validation", "val": "validation", "dev": "validation"}
 
 
@@ -54,10 +55,24 @@ def split_saved(folder: Path) -> dict[str, Path]:
 
 
 def open_saved(folder: Path) -> RecordBatches:
-    """Return the rows of a saved dataset; values of a ``ClassLabel`` are the names of classes."""
+    """Return the rows of a saved dataset, without pictures and sounds; classes are their names."""
     files = list_files(folder)
     table = open_files(files, folder, str(folder), lambda path: open_table(File(path), format="stream"))
-    return _name_classes(table, read_classes(folder))
+    return _name_classes(_without_files(table, folder), read_classes(folder))
+
+
+def _without_files(table: RecordBatches, folder: Path) -> RecordBatches:
+    """Return a table without columns of pictures and sounds, of which bytes and path are columns each."""
+    files = {name for kind in FILES for name in find_columns(folder, kind)}
+    names = [name for name in table.schema.names if name not in files and name.rpartition(".")[0] not in files]
+    if len(names) == len(table.schema.names):
+        return table
+    schema = pa.schema([table.schema.field(name) for name in names])
+
+    def start(columns: Sequence[str] | None) -> Iterator[Any]:
+        return table.start(names if columns is None else columns)
+
+    return RecordBatches(table.name, schema, table.rows, start, table.locate, table.stamp)
 
 
 def read_json(path: Path) -> dict[str, Any]:

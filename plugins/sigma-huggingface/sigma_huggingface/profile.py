@@ -12,16 +12,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve, field, frozen
 
+from sigma_data import File
 from sigma_data.pictures.looking import look_at_pictures
 from sigma_data.profiling.pictures import LOOKED, PictureProfile
 from sigma_data.profiling.profile import Profile, profile_table
+from sigma_data.tables.batches import reading
 from sigma_huggingface.files import SavedFiles, read_inputs
-from sigma_huggingface.folder import find_columns, open_saved, read_classes, split_saved
+from sigma_huggingface.folder import FILES, find_columns, list_files, open_saved, read_classes, split_saved
 from sigma_huggingface.nested import count_values
 from sigma_kernel import SigmaConfigError
 
 TARGETS = ("label", "labels", "target", "class", "category")
-KINDS = {"Image": "picture", "Audio": "sound"}
 
 
 @frozen(slots=False, eq=False)
@@ -45,10 +46,9 @@ class SavedProfile:
         parts = split_saved(folder)
         first = parts.get("training", folder)
         source = open_saved(first)
-        files = {column for kind in KINDS for column in find_columns(first, kind)}
-        names = [name for name in source.schema.names if name.rpartition(".")[0] not in files]
-        table = source.read(names)
-        lists = {name: table[name] for name in names if pa.types.is_nested(table[name].type)}
+        files = [column for kind in FILES for column in find_columns(first, kind)]
+        table = source.read()
+        lists = {name: table[name] for name in table.column_names if pa.types.is_nested(table[name].type)}
         profile = profile_table(table, folder.resolve().name)
         profile = evolve(profile, duplicates=0) if files or lists else profile  # which do not compare equal
         return cls(
@@ -98,7 +98,8 @@ class SavedProfile:
         """Return the dataset in one line."""
         columns = len(self.profile.columns) + len(self.pictures) + len(self.sounds)
         splits = f"; {', '.join(f'{name} {rows:,}' for name, rows in self.parts.items())}" if self.parts else ""
-        return f"{self.folder}: {sum(self.parts.values()) or self.profile.rows:,} rows, {columns:,} columns{splits}"
+        rows = sum(self.parts.values()) or count_rows(self.folder)
+        return f"{self.folder}: {rows:,} rows, {columns:,} columns{splits}"
 
     def table(self) -> Iterator[list[str]]:
         """Yield the rows of a table for people, its header first."""
@@ -139,6 +140,9 @@ def _measure(column: Any) -> np.ndarray:
 
 
 def count_rows(folder: Path) -> int:
-    """Return the number of rows of a saved dataset."""
-    source = open_saved(folder)
-    return len(source.read(source.schema.names[:1]))
+    """Return the number of rows of a saved dataset; raises SigmaDataError for a damaged one."""
+    count = 0
+    for path in list_files(folder):
+        with File(path).open(), reading(str(path)):
+            count += sum(batch.num_rows for batch in pa.ipc.open_stream(pa.memory_map(str(path))))
+    return count

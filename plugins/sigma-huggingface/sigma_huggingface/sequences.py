@@ -11,9 +11,9 @@ import pyarrow as pa
 from attrs import define, field
 
 from sigma_data.arrays import Arrays
+from sigma_data.datasets.dividing import divide_training, list_parts
 from sigma_data.datasets.splits import Divided, Loaded
 from sigma_data.subset import Subset
-from sigma_huggingface.dividing import divide_training, list_parts
 from sigma_huggingface.folder import is_saved, open_saved, split_saved
 from sigma_huggingface.nested import Sequences
 from sigma_huggingface.targets import SavedLabels, Wanted, read_labels
@@ -68,7 +68,7 @@ class HuggingFaceSequences(Divided):
         if self.fold is not None:
             raise SigmaConfigError(f"{self.folder}: has splits already: {', '.join(parts)}. Give one of them.")
         whole, labels = self._read([*parts.values()])
-        places = divide_training(labels.divide([*parts]), whole, self, labels.groups)
+        places = divide_training(labels.divide([*parts]), whole, self, labels.select_groups)
         if empty := [name for name, rows in places.items() if not len(rows)]:
             raise SigmaDataError(f"{self.folder}: the split {empty[0]!r} has no row with a target. Add some.")
         return {name: Subset(whole, rows) for name, rows in places.items()}, whole.class_names("targets")

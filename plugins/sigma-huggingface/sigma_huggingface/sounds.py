@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import define, evolve, field
+from attrs import define, field
 
 from sigma_data.datasets.sound_set import SoundSet
 from sigma_data.pictures.faults import check_faults
 from sigma_data.pictures.labelled import LabelledPictures
 from sigma_data.pictures.opening import OpenPicture
 from sigma_data.sound.files import decode_files
-from sigma_huggingface.dividing import divide_training, list_parts
 from sigma_huggingface.files import SavedFiles, read_files, read_inputs
 from sigma_huggingface.folder import is_saved, split_saved
 from sigma_huggingface.targets import Wanted
@@ -60,13 +59,12 @@ class HuggingFaceSounds(SoundSet):
 
     def list_splits(self) -> list[str]:
         """Return the splits of a dictionary; only descriptions are read."""
-        return list_parts(split_saved(self.folder), self.split)
+        return [*split_saved(self.folder)]
 
     def list_sounds(self) -> SavedFiles:
         """Return the sounds with their labels."""
         wanted = Wanted(self.target, self.targets, self.missing_targets, self.group)
-        files = read_files(self.folder, "Audio", self.column, wanted)
-        self._files = evolve(files, parts=divide_training(files.parts, files.labels, self, files.groups))
+        self._files = read_files(self.folder, "Audio", self.column, wanted)
         return self._files
 
     def find_groups(self, listed: LabelledPictures, rows: np.ndarray) -> tuple[Hashable, ...] | None:

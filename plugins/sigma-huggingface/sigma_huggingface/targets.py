@@ -42,6 +42,10 @@ class SavedLabels:
         """Return the number of rows of all parts, with those that are not kept."""
         return int(self.starts[-1])
 
+    def select_groups(self, rows: np.ndarray) -> tuple[Hashable, ...] | None:
+        """Return the groups of some kept rows; None if there are no groups."""
+        return None if self.groups is None else tuple(self.groups[row] for row in rows)
+
     def divide(self, names: Sequence[str]) -> dict[str, np.ndarray]:
         """Return the places among the kept rows of each part, by name; nothing without names."""
         homes = np.searchsorted(self.starts, self.kept, side="right") - 1

@@ -19,6 +19,7 @@ from PIL import Image
 from sigma_data import ImageFolder, SoundFolder
 from sigma_data.sound.decoding import SoundForm
 from sigma_huggingface import HuggingFacePictures, HuggingFaceSequences, HuggingFaceSounds
+from sigma_huggingface.folder import open_saved
 from sigma_huggingface.inspector import HuggingFaceInspector
 from sigma_kernel import Dataset, Inspector, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite, InspectorSuite
@@ -214,6 +215,13 @@ def test_damaged_pictures_are_listed_or_left_out(folder):
     assert len(HuggingFacePictures(folder, size=(8, 8), broken="skip").all_rows()[0]) == 23
 
 
+def test_a_table_has_no_columns_of_files(folder):
+    pictures().save_to_disk(folder)
+    table = open_saved(folder)
+    assert table.schema.names == table.read().column_names == ["person", "label"]
+    assert table.read(["label"]).num_rows == COUNT
+
+
 def test_which_column_is_meant_must_be_clear(folder):
     label({"size": [*range(COUNT)]}).save_to_disk(folder)
     with pytest.raises(SigmaConfigError, match=r"has no column of pictures\. Name one as `column`"):
@@ -300,7 +308,7 @@ def test_lists_of_a_dictionary_are_divided_and_predicted_from(folder):
     data = HuggingFaceSequences(folder, "list", split={"training": 0.5, "validation": 0.5})
     assert {name: len(part) for name, part in data.items()} == {"training": 8, "validation": 8, "test": 8}
     assert data.samples(folder / "test", (3,)).tolist() == [(row + [0] * 3)[:3] for row in LISTS[16:]]
-    with pytest.raises(SigmaConfigError, match="the dataset has a split 'test' already"):
+    with pytest.raises(SigmaConfigError, match="the data have a split 'test' already"):
         HuggingFaceSequences(folder, "list", split={"training": 0.5, "test": 0.5}).names  # noqa: B018
     with pytest.raises(SigmaConfigError, match="has splits already"):
         HuggingFaceSequences(folder, "list").all_rows()

@@ -85,7 +85,7 @@ def test_the_training_is_divided_if_there_is_no_validation(folder, tmp_path):
     assert abs(training.mean()) < 1e-6  # the encoder was fitted on these rows alone
     mean, deviation = np.mean(inside := size[:30][_rows_of(data)]), np.std(inside)
     np.testing.assert_allclose(blocks["test"][:, 0], (size[30:] - mean) / deviation, atol=1e-5)
-    with pytest.raises(SigmaConfigError, match="the dataset has a split 'test' already"):
+    with pytest.raises(SigmaConfigError, match="the data have a split 'test' already"):
         HuggingFace(tmp_path / "two", "label", split={"training": 0.8, "test": 0.2}).names  # noqa: B018
 
 

@@ -27,7 +27,8 @@ class SoundFolder(SoundSet):
     layers and attention read either.
 
     Rows are in the order of their paths. Hidden files are left out. Folders named ``training`` (or ``train``),
-    ``validation`` (``val``) and ``test`` above those of the classes are splits. All sounds are kept in memory.
+    ``validation`` (``val``) and ``test`` above those of the classes are splits; without one for validation, ``split``
+    divides that for training. All sounds are kept in memory.
 
     Needs soundfile: ``python -m pip install "sigma-data[sound]"``.
 

@@ -12,6 +12,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_data.arrays import Arrays
+from sigma_data.datasets.dividing import divide_training, list_parts
 from sigma_data.datasets.splits import Divided, Loaded
 from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.faults import check_faults, describe_left_out
@@ -91,8 +92,7 @@ class SoundSet(Divided):
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the splits; no sound is read."""
-        parts = self.list_splits()
-        if parts:
+        if parts := list_parts(self.list_splits(), self.split):
             return tuple(parts)
         return tuple(self.split) if self.fold is None else fold_names(self.split)
 
@@ -106,7 +106,8 @@ class SoundSet(Divided):
                 f"{self.root}: its folders are splits already: {', '.join(listed.parts)}. Move them."
             )
         whole, kept, notes = self._decode(listed)
-        parts = {name: np.intersect1d(rows, kept) for name, rows in listed.parts.items()}
+        divided = divide_training(listed.parts, listed.labels, self, lambda rows: self.find_groups(listed, rows))
+        parts = {name: np.intersect1d(rows, kept) for name, rows in divided.items()}
         if empty := [name for name, rows in parts.items() if not len(rows)]:
             raise SigmaDataError(f"{self.root}: the split {empty[0]!r} has no sound that can be used. Add some.")
         splits = {name: NotedRows(whole, rows, notes) for name, rows in parts.items()}

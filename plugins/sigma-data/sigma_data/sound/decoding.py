@@ -104,13 +104,30 @@ def _reach(rate: int, to: int) -> int:
     return 0 if rate == to else 11 * max(1, ceil(rate / to))
 
 
+def read_length(stream: IO[bytes]) -> tuple[float, int]:
+    """Return the seconds of a sound and its sampling rate, by its header.
+
+    Raises UnreadableSoundError for a file that is damaged, cut off, empty or of another format.
+    """
+    library = soundfile()
+    try:
+        _check_length(stream)
+        with library.SoundFile(stream) as sound:
+            _check_format(sound)
+            if not sound.frames:
+                raise UnreadableSoundError("holds no sound")
+            return sound.frames / sound.samplerate, sound.samplerate
+    except FAULTS as error:
+        raise UnreadableSoundError(f"is no WAV or FLAC file, or damaged: {error!s:.100}".rstrip(".")) from error
+
+
 def _check_length(stream: IO[bytes]) -> None:
     """Raise UnreadableSoundError for a WAV file that is shorter than it declares, which libsndfile ignores."""
     head = stream.read(12)
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     declared = int.from_bytes(head[4:8], "little") + 8
-    if head[:4] == b"RIFF" and head[8:] == b"WAVE" and size < declared < 0xFFFF_FFF0:
+    if head[:4] == b"RIFF" and head[8:] == b"WAVE" and size + 1 < declared < 0xFFFF_FFF0:  # a byte may pad it
         raise UnreadableSoundError(f"is cut off: {size:,} of {declared:,} bytes are there")
 
 
