@@ -15,8 +15,8 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from importlib.metadata import distribution
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -96,10 +96,10 @@ DRUMS = {  # folders of the samples of FoxDot, by what its module Buffers calls 
 
 def write_drums(folder: Path) -> str:
     """Copy samples of drums to a folder for each kind, without an import of the package, which opens connections."""
-    (root,) = find_spec("FoxDot").submodule_search_locations
+    root = Path(str(distribution("FoxDot").locate_file("FoxDot/snd")))
     for kind, names in DRUMS.items():
         for name in names:
-            for path in sorted(Path(root, "snd", name).glob("*.wav")):
+            for path in sorted((root / name).glob("*.wav")):
                 (folder / "drums" / kind).mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, folder / "drums" / kind / f"{name.replace('/', '-')} {path.name}")
     return "drums/"

@@ -47,6 +47,7 @@ from sigma_data.encoders.one_hot import OneHotEncoder as OneHotEncoder
 from sigma_data.encoders.ordinal import OrdinalEncoder as OrdinalEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder as TargetMeanEncoder
 from sigma_data.examining.inspecting import DataInspector as DataInspector
+from sigma_data.examining.sound_inspector import SoundInspector as SoundInspector
 from sigma_data.extractors.columns import Column as Column
 from sigma_data.extractors.columns import Columns as Columns
 from sigma_data.extractors.offsets import Field as Field
@@ -65,7 +66,6 @@ from sigma_data.preprocessors.robust import Robust as Robust
 from sigma_data.preprocessors.scale import Scale as Scale
 from sigma_data.preprocessors.standardise import Standardise as Standardise
 from sigma_data.profiling.picture_inspector import PictureInspector as PictureInspector
-from sigma_data.profiling.sound_inspector import SoundInspector as SoundInspector
 from sigma_data.readers.bytes import BytesReader as BytesReader
 from sigma_data.readers.csv import CsvReader as CsvReader
 from sigma_data.readers.hdf5 import Hdf5Reader as Hdf5Reader

@@ -95,7 +95,7 @@ OFFERED = {
             "Folders of pictures: classes, sizes, broken files.",
         ),
         "sounds": (
-            "profiling.sound_inspector:SoundInspector",
+            "examining.sound_inspector:SoundInspector",
             "Folders of sounds: classes, lengths, sampling rates, broken files.",
         ),
         "table": ("examining.inspecting:DataInspector", "Tables of any format: kinds of columns, with reasons."),

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from sigma_data import SoundFolder
+from sigma_data.examining.sound_inspector import SoundInspector
 from sigma_data.profiling.inspectors import TableInspector
 from sigma_data.profiling.picture_inspector import PictureInspector
-from sigma_data.profiling.sound_inspector import SoundInspector
 from sigma_kernel import Inspector, SigmaConfigError, SigmaDataError
 from sigma_testing import InspectorSuite
 

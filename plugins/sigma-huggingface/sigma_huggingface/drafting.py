@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sigma_data.examining.sound_inspector import BEGINNING, look_at_sounds
 from sigma_data.profiling.drafting import (
     PredictionTask,
     TableDraft,
@@ -16,7 +17,6 @@ from sigma_data.profiling.drafting import (
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.picture_drafting import PictureDraft
 from sigma_data.profiling.picture_labels import PictureTask
-from sigma_data.profiling.sound_inspector import BEGINNING, look_at_sounds
 from sigma_data.profiling.step_drafting import StepDraft
 from sigma_huggingface.folder import open_saved
 from sigma_huggingface.nested import Sequences

@@ -29,7 +29,7 @@ OUTSIDE = re.compile(r"(?:^|/)\.\.(?:/|$)|^/|\\|^[A-Za-z]:")
 
 
 @frozen
-class Member:
+class ArchiveMember:
     """A file in an archive: its size, what differs after a change of it, and how to read it."""
 
     size: int
@@ -42,7 +42,7 @@ class FileArchive:
     """An open archive: its members by path, below the folder that holds all that are asked for, if there is one."""
 
     root: Path
-    members: dict[str, Member]
+    members: dict[str, ArchiveMember]
 
     @contextmanager
     def open_member(self, path: str) -> Iterator[IO[bytes]]:
@@ -83,7 +83,7 @@ def open_archive(root: Path, ends: tuple[str, ...] = ENDS) -> Iterator[FileArchi
 
 
 @contextmanager
-def _open_zip(root: Path) -> Iterator[Mapping[str, Member]]:
+def _open_zip(root: Path) -> Iterator[Mapping[str, ArchiveMember]]:
     """Return the members of a zip archive; links are left out."""
     try:
         file = zipfile.ZipFile(root)
@@ -91,20 +91,20 @@ def _open_zip(root: Path) -> Iterator[Mapping[str, Member]]:
         raise SigmaDataError(f"{root}: is no zip archive, or damaged: {error}. Pack it again.") from error
     with file:
         files = [info for info in file.infolist() if not info.is_dir() and not stat.S_ISLNK(info.external_attr >> 16)]
-        members: dict[str, Member] = {}
+        members: dict[str, ArchiveMember] = {}
         for info in files:
             if info.filename in members:
                 raise SigmaDataError(f"{root}: holds {info.filename!r} twice. Pack it again.")
-            members[info.filename] = Member(info.file_size, info.CRC, partial(file.read, info))
+            members[info.filename] = ArchiveMember(info.file_size, info.CRC, partial(file.read, info))
         yield members
 
 
 @contextmanager
-def _open_tar(root: Path) -> Iterator[Mapping[str, Member]]:
+def _open_tar(root: Path) -> Iterator[Mapping[str, ArchiveMember]]:
     """Return the members of a tar archive."""
     archive = read_tar(root)
     yield {
-        name: Member(size, archive.stamp[1], partial(archive.read, start, size))
+        name: ArchiveMember(size, archive.stamp[1], partial(archive.read, start, size))
         for name, (start, size) in archive.places.items()
     }
 
