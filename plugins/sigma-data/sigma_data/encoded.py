@@ -21,6 +21,7 @@ from sigma_kernel.settings import SHAPE, optional
 
 TOGETHER = 1024  # rows whose columns are joined at once
 MANY = 1 << 16  # rows from which on threads fit a column each
+LARGE = 1 << 10  # values of a state from which on all rows of a column are encoded at once: each call looks at all
 BATCH = 1 << 14  # rows that are encoded at once; their numbers fit into a cache, and memory is used again
 OWN = "python"  # in place of the name of a component, for a class of one's own code
 
@@ -90,6 +91,10 @@ class EncodedColumn:
             return int(missing.sum()), 0
         return int(missing.sum()), int(((columns.place_categories(join(column), seen) < 0) & ~missing).sum())
 
+    def count_learned(self) -> int:
+        """Return the number of values in the longest list that the encoder learned, such as that of categories."""
+        return max((len(values) for values in self.state.values() if isinstance(values, list)), default=0)
+
     @property
     def titles(self) -> tuple[str, ...]:
         """Return a name for each number."""
@@ -145,10 +150,14 @@ class EncodedColumns(Extractor):
 
     def _apply_in_batches(self, table: Any, place: Place) -> np.ndarray:
         """Return the numbers of all columns, (rows, width); threads compute a batch of rows each, if there are many."""
+        ready = [column.apply(table, place) if column.count_learned() > LARGE else None for column in self.columns]
 
         def apply(first: int) -> list[np.ndarray]:
             batch = table.slice(first, BATCH)
-            return [column.apply(batch, lambda row: place(first + row)) for column in self.columns]
+            return [
+                column.apply(batch, lambda row: place(first + row)) if values is None else values[first : first + BATCH]
+                for column, values in zip(self.columns, ready, strict=True)
+            ]
 
         parts, rows = apply(0), table.num_rows
         if len(parts) == 1 and rows <= BATCH:

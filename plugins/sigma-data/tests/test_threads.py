@@ -95,8 +95,10 @@ def test_columns_are_encoded_alike_in_threads(monkeypatch):
         fitted.apply(wrong, "row {}".format)
 
 
-def test_training_rows_are_encoded_by_the_other_folds_in_any_batches(monkeypatch):
+@pytest.mark.parametrize("large", [0, 1024])
+def test_training_rows_are_encoded_by_the_other_folds_in_any_batches(monkeypatch, large):
     monkeypatch.setattr(encoded, "BATCH", 7)
+    monkeypatch.setattr(encoded, "LARGE", large)
     words, targets = pa.array([f"c{i % 5}" for i in range(60)]), np.random.default_rng(0).normal(size=60)
     table, training = pa.table({"a": np.arange(60.0), "b": words}), np.random.default_rng(1).permutation(60)[:40]
     mean, own = TargetMeanEncoder(), (EncodedColumn("a", NumberEncoder(scale="none")),)

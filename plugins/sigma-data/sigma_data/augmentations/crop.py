@@ -62,6 +62,6 @@ class RandomCrop(Augmentation):
         sides = [(0, 0)] * (pictures.ndim - 2) + [(self.padding, self.padding)] * 2
         windows = sliding_window_view(np.pad(pictures, sides, self.border), pictures.shape[-2:], (-2, -1))
         cropped = np.empty_like(pictures)
-        for row, place in enumerate(places):
-            cropped[row] = windows[(row, ..., *place, slice(None), slice(None))]
+        for row, (down, right) in enumerate(places):
+            cropped[row] = windows[row, ..., down, right, :, :]
         return cropped

@@ -97,7 +97,7 @@ class NumberEncoder(Encoder):
         if self.missing == "mean":
             return float(_moments(read()).mean)
         if self.missing == "median":
-            return float(_median(sample))
+            return _median(sample)
         if self.missing == "most_frequent":
             values, counts = np.unique(sample, return_counts=True)
             return float(values[np.argmax(counts)])
@@ -133,7 +133,7 @@ class NumberEncoder(Encoder):
         if "centre" in state:
             values = values - state["centre"]
             values /= state["width"]
-        return np.stack([values, missing], axis=1) if self.indicator else values[:, None]
+        return values[:, None] if not self.indicator or missing is None else np.stack([values, missing], axis=1)
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the name of the column and, if set, that of the indicator."""
@@ -151,11 +151,11 @@ def _hold(read: Read) -> Read:
     return lambda: iter(held)
 
 
-def _median(values: np.ndarray) -> np.ndarray:
+def _median(values: np.ndarray) -> float:
     """Return the median, as ``np.median`` does; values are put into another order, which saves the time of a copy."""
     half = len(values) // 2
     values.partition(half)
-    return values[half] if len(values) % 2 else np.mean([values[:half].max(), values[half]])
+    return float(values[half] if len(values) % 2 else np.mean([values[:half].max(), values[half]]))
 
 
 def _moments(batches: Iterable[np.ndarray]) -> RowMoments:

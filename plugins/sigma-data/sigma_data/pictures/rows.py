@@ -81,5 +81,7 @@ def scale_bytes(values: np.ndarray, factor: float) -> np.ndarray:
         return values
     scaled, divisor = np.empty(values.shape, np.float32), np.float32(1 / max(factor, SMALLEST))
     if np.array_equal(EVERY / divisor, (EVERY * factor).astype(np.float32)):  # as 255, without float64 in between
-        return np.divide(values, divisor, out=scaled)
-    return np.multiply(values, factor, out=scaled, dtype=np.float64, casting="same_kind")
+        np.divide(values, divisor, out=scaled)
+    else:
+        np.multiply(values, factor, out=scaled, dtype=np.float64, casting="same_kind")
+    return scaled

@@ -138,7 +138,7 @@ class TextTable:
 
     def _look_swiftly(self) -> None:
         """Find kinds and lines; keep the parsed rows if there are few."""
-        tables, size = [], 0
+        tables, size = list[Any](), 0
         for table, lines, kinds in map_ahead(self._look_into, self._pieces()):
             self.lines.append(lines)
             self.kinds = {name: join_kinds(self.kinds.get(name), kinds[name]) for name in self.names}

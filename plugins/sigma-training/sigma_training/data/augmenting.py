@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Augmentation
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_kernel.graph.random import RowDraws
 
-AT_ONCE = 1 << 20  # numbers of the rows that an augmentation gets at once, as it holds several arrays of their size
+AT_ONCE = 1 << 21  # numbers of the rows that an augmentation gets at once, as it holds several arrays of their size
 
 Block = Mapping[str, np.ndarray]
 
