@@ -476,7 +476,7 @@ def test_one_that_waits_for_an_entry_that_is_deleted_meanwhile_locks_the_next_on
         thread = threading.Thread(target=hold)
         thread.start()
         thread.join(0.2)
-        (tmp_path / "a.lock").unlink()
+        (tmp_path / "a.locked").unlink()
         entry.folder.rmdir()
     thread.join()
     assert taken == [True]

@@ -25,7 +25,7 @@ from sigma_kernel import SigmaDataError
 
 DOCUMENT = "entry.json"
 FOLDER = "tables"
-LOCK = ".lock"
+LOCK = ".locked"
 ZEROS = 1 << 24  # bytes that are written at once
 PART = ".part"  # ends the name of a file that is not complete
 
