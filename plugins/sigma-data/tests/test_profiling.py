@@ -12,7 +12,7 @@ import pytest
 from sigma_data.profiling.drafting import TableDraft, choose_batch_size, choose_task, choose_width, quote
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.profiling.leaks import find_groups, find_leaks
-from sigma_data.profiling.profile import count_duplicates, draw_bars, profile_table
+from sigma_data.profiling.profile import count_distinct, count_duplicates, draw_bars, profile_table
 from sigma_kernel import SigmaDataError
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(60)]
@@ -99,6 +99,21 @@ def test_a_profile_has_figures_counts_and_a_histogram() -> None:
     document = json.loads(json.dumps(profile.to_json()))
     assert document["columns"][2]["kind"] == "category"
     assert document["columns"][2]["reason"] == "3 words"
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        ([], 0),
+        ([None], 0),
+        ([1.5, None, 1.5, 2.5], 2),
+        ([0.0, -0.0, float("nan"), float("nan")], 2),
+        (["a", "b", "a"], 2),
+    ],
+)
+def test_equal_values_are_counted_once(values: list[object], count: int) -> None:
+    column = pa.array(values) if values and isinstance(values[0], str) else pa.array(values, pa.float64())
+    assert count_distinct(column) == count_distinct(pa.chunked_array([column, column])) == count
 
 
 def test_equal_rows_are_counted_except_for_columns_of_lists() -> None:
