@@ -12,7 +12,7 @@ import pytest
 from sigma_data.profiling.drafting import TableDraft, choose_batch_size, choose_task, choose_width, quote
 from sigma_data.profiling.kinds import infer_kind
 from sigma_data.profiling.leaks import find_groups, find_leaks
-from sigma_data.profiling.profile import count_duplicates, draw_bars, profile_table
+from sigma_data.profiling.profile import count_distinct, count_duplicates, draw_bars, profile_table
 from sigma_data.tables import open_table
 from sigma_kernel import SigmaDataError
 
@@ -118,6 +118,21 @@ def test_dates_have_a_histogram_over_time(kind: pa.DataType) -> None:
     column = profile_table(pa.table({"day": pa.array(days, pa.date32()).cast(kind)}), "t")["day"]
     assert column.kind == "date"
     assert column.histogram == (6, *[0] * 10, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "count"),
+    [
+        ([], 0),
+        ([None], 0),
+        ([1.5, None, 1.5, 2.5], 2),
+        ([0.0, -0.0, float("nan"), float("nan")], 2),
+        (["a", "b", "a"], 2),
+    ],
+)
+def test_equal_values_are_counted_once(values: list[object], count: int) -> None:
+    column = pa.array(values) if values and isinstance(values[0], str) else pa.array(values, pa.float64())
+    assert count_distinct(column) == count_distinct(pa.chunked_array([column, column])) == count
 
 
 def test_equal_rows_are_counted_except_for_columns_of_lists() -> None:

@@ -121,12 +121,11 @@ def _round(cell: Any) -> Any:
 
 def profile_column(name: str, column: Any) -> ColumnProfile:
     """Return the profile of one column."""
-    pc = import_module("pyarrow.compute")
     inferred = infer_kind(name, column)
     nested = inferred.kind == "other" and not str(column.type).startswith(("string", "large_string"))
     distinct = inferred.distinct
     if distinct is None:
-        distinct = 0 if nested else pc.count_distinct(column, mode="only_valid").as_py()
+        distinct = 0 if nested else count_distinct(column)
     numeric = inferred.kind in NUMERIC and _holds_numbers(column)
     figures, histogram = _summarise(as_floats(column)) if numeric else ({}, ())
     lengths: Mapping[str, float] = {}
@@ -137,6 +136,14 @@ def profile_column(name: str, column: Any) -> ColumnProfile:
     counts = () if nested or (numeric and distinct > COUNTED) else count_values(column, COUNTED)
     facts = (str(column.type), len(column), column.null_count, distinct)
     return ColumnProfile(name, inferred, *facts, figures, counts, histogram, lengths)
+
+
+def count_distinct(column: Any) -> int:
+    """Return the number of different values that are not missing; of floats by sorting, which takes less time."""
+    pc = import_module("pyarrow.compute")
+    if str(column.type) == "double":
+        return len(np.unique(np.asarray(pc.drop_null(column))))
+    return int(pc.count_distinct(column, mode="only_valid").as_py())
 
 
 def count_values(column: Any, most: int) -> tuple[tuple[str, int], ...]:
