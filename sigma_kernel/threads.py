@@ -8,6 +8,7 @@ from threading import Thread
 from typing import TypeVar
 
 T = TypeVar("T")
+COMPILING = "sigma-compiler"  # begins the names of threads whose results nobody needs when the process ends
 
 
 def in_thread(act: Callable[[], T], name: str, daemon: bool = True) -> Future[T]:

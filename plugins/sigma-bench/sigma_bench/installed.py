@@ -27,14 +27,14 @@ def named_backends(listed: str) -> list[str]:
 def installed_backends(tell: Callable[[str], None]) -> list[str]:
     """Return the names of the installed backends that can be made, the preferred ones first.
 
-    Those with a negative preference are used by name only.  A backend that cannot be made here is logged with the
+    Those with a negative preference are used by name only, and tiers are measured one by one.  A backend that cannot be made here is logged with the
     reason. Raises SigmaConfigError if none is left.
     """
     registry = catalogue()
     offered = [record.name for record in registry.components("backend")]
     backends = []
     for record in sorted(registry.components("backend"), key=lambda record: (-record.preference, record.full_name)):
-        if record.preference < 0:
+        if record.preference < 0 or record.default_for == "tiers":
             continue
         name = record.name if offered.count(record.name) == 1 else record.full_name
         if reason := unusable(name):

@@ -1,13 +1,17 @@
 """The ``sigma`` script, and ``python -m sigma_run``, which works wherever the script does."""
 
+import atexit
+import os
 import signal
 import sys
+import threading
 from typing import Any
 
 HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job in the background ignores Ctrl-C
 if HEEDED:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing to finish yet: no traceback out of the imports
 from sigma_kernel.signals import ENDING, terminate  # noqa: E402
+from sigma_kernel.threads import COMPILING  # noqa: E402
 from sigma_run.launcher import main  # noqa: E402
 
 
@@ -21,6 +25,16 @@ def start() -> None:
         code = main()
     except KeyboardInterrupt as error:  # beside what main() catches
         code = 128 + int((*error.args, signal.SIGINT)[0])
+    leave(code)
+
+
+def leave(code: int) -> None:
+    """End the process; at once, if a thread still compiles for iterations that do not come."""
+    if any(thread.name.startswith(COMPILING) for thread in threading.enumerate()):
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     sys.exit(code)
 
 

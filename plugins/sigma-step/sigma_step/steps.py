@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -68,14 +67,14 @@ class Programs:
         """Return whether somebody waits for a program that is being compiled."""
         return self.compiling or any(programs.compiling for _, programs in self._tiers)
 
-    def compile_ahead(self, iteration: int, executor: Executor) -> None:
-        """Let an executor compile for the next tier, from now on, what the present one runs.
+    def compile_ahead(self, iteration: int, submit: Callable[..., object]) -> None:
+        """Submit for the next tier, from now on, what the present one runs.
 
-        An error of it is raised when the program is needed.
+        ``submit`` is called with a function that compiles a program, and its arguments. An error of it is raised again
+        when the program is needed.
         """
         if (start := self.next_tier(iteration)) is not None:
-            later = self.select_tier(start).silent_copy()
-            self.select_tier(iteration).report(partial(_submit, executor, later))
+            self.select_tier(iteration).report(partial(submit, self.select_tier(start).silent_copy().get))
 
     def report(self, call: Callable[..., object]) -> None:
         """Call a function with the kind and arguments of each program, now and when it is compiled."""
@@ -89,11 +88,15 @@ class Programs:
         """Return a step and its program: of a kind, such as ``training_step``, with its arguments."""
         key = (kind, *about)
         if key not in self._made:  # no lock for a cached one: another thread may be compiling
-            with self._lock:
-                if key not in self._made:
-                    self._made[key] = self._compile(kind, *about)
-                    if self._report is not None:
-                        self._report(*key)
+            self.compiling = True
+            try:
+                with self._lock:
+                    if key not in self._made:
+                        self._made[key] = self._compile(kind, *about)
+                        if self._report is not None:
+                            self._report(*key)
+            finally:
+                self.compiling = False
         return self._made[key]
 
     def compile(self, size: int, shards: int) -> None:
@@ -112,20 +115,11 @@ class Programs:
         return any(name.startswith(BATCH) for name in self.get(update_step)[0].state) or unequal
 
     def _compile(self, kind: Callable[..., Step], *about: Any) -> Compiled:
-        self.compiling = True
-        try:
-            key = (kind, *about)
-            if key not in self.steps:
-                self.steps[key] = kind(self.model, *about)
-            with introduce_errors("backend", self.backend):
-                return self.steps[key], self.backend.compile(self.steps[key])
-        finally:
-            self.compiling = False
-
-
-def _submit(executor: Executor, programs: Programs, *key: Any) -> None:
-    """Let an executor compile a program."""
-    executor.submit(programs.get, *key)
+        key = (kind, *about)
+        if key not in self.steps:
+            self.steps[key] = kind(self.model, *about)
+        with introduce_errors("backend", self.backend):
+            return self.steps[key], self.backend.compile(self.steps[key])
 
 
 # -- iterations --------------------------------------------------------------------------------------------------------

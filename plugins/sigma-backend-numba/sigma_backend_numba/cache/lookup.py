@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 import math
+import os
 import platform
 import threading
 from collections.abc import Callable, Mapping
@@ -29,6 +30,8 @@ from sigma_kernel import graph
 
 _loaded: dict[str, tuple[Needs, Burst]] = {}
 _lock = threading.RLock()
+if hasattr(os, "register_at_fork"):  # LLVM and its lock must be at rest in a child, which has no other threads
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def load(

@@ -273,13 +273,14 @@ class Trained:
         """Return the evaluator and the steps for samples, and these as arrays."""
         arrays = self.arrays(samples)
         form = tuple((n, x.dtype.str, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items())
-        if form not in self._readied:
+        if (ready := self._readied.get(form)) is None:
             evaluator = self._evaluator(arrays)
             live = self._live(evaluator.programs.model)
-            if len(self._readied) == MOST_FORMS:
+            if len(self._readied) >= MOST_FORMS:
                 self._readied.clear()
-            self._readied[form] = evaluator, Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
-        return *self._readied[form], arrays
+            ready = evaluator, Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
+            self._readied[form] = ready
+        return *ready, arrays
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
         """Return the evaluator for samples, of the types of the training, or of their own if these are not known."""

@@ -110,7 +110,7 @@ def _hook(session: Session, name: str) -> dict[str, Any]:
 def _tiers(session: Session) -> dict[str, str]:
     """Return the name of each backend that computes, by the iteration from which it does."""
     setup = session.setup
-    return {str(i): setup.factory.backend_name(session.state.changes, i) for i in setup.programs.backend.tiers}
+    return {str(i): setup.backend_name(session.state.changes, i) for i in setup.programs.backend.tiers}
 
 
 def _memory(trainer: NetworkTrainer, session: Session) -> dict[str, int]:

@@ -47,11 +47,9 @@ class Factory:
     resolve: Resolve
     splits: Mapping[str, Dataset]
 
-    def backend_name(self, changes: Changes, iteration: int) -> str:
-        """Return the display name of the backend that computes after so many iterations."""
+    def backend_name(self, changes: Changes) -> str:
+        """Return the display name of the backend."""
         chosen = changes.get("backend", self.base.backend)
-        if isinstance(chosen, Backend):
-            chosen = chosen.tiers[max(start for start in chosen.tiers if start <= iteration)]
         full = component_name(chosen)
         return full.rpartition(":")[2] if ":" in full else display_name(chosen).removesuffix("_backend")
 

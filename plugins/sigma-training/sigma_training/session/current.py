@@ -96,7 +96,7 @@ class CurrentRun:
     @property
     def backend_name(self) -> str:
         """Return the display name of the backend."""
-        return self.setup.factory.backend_name(self.state.changes, self.moment.iteration)
+        return self.setup.backend_name(self.state.changes, self.moment.iteration)
 
     @property
     def epochs(self) -> float | None:

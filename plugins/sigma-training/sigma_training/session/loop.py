@@ -8,7 +8,6 @@ training thread; other threads send requests, which are answered at a boundary.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from math import inf, isfinite
 from typing import Any
@@ -25,6 +24,7 @@ from sigma_training.history.metrics import EACH
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
 from sigma_training.session import goals
+from sigma_training.session.ahead import AheadCompiler
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
@@ -50,7 +50,7 @@ class TrainingLoop:
     checkpoints: CheckpointPolicy
     replayer: Replayer
     recovery: Recovery
-    _compiler: ThreadPoolExecutor | None = field(default=None, init=False)
+    _compiler: AheadCompiler = field(factory=AheadCompiler, init=False)
 
     @property
     def moment(self) -> Moment:
@@ -79,15 +79,6 @@ class TrainingLoop:
         elif replay is None:
             self.replayer.train_on()
         self._end_if_nothing_is_left()
-        self._compile_ahead()
-
-    def _compile_ahead(self) -> None:
-        """Compile in a thread what the next tier of the backend needs, if training gets there."""
-        run = self.current.present
-        start, end = run.setup.programs.next_tier(self.moment.iteration), goals.latest_end(run)
-        if start is not None and (end is None or start < end) and not run.progress.is_over:
-            self._compiler = ThreadPoolExecutor(1, "sigma-compiler")
-            run.setup.programs.compile_ahead(self.moment.iteration, self._compiler)
 
     def _begin_anew(self, epochs: int | None, iterations: int | None) -> None:
         """Begin training that no snapshot continues: write a row, and run the hooks that are due at a start."""
@@ -152,8 +143,7 @@ class TrainingLoop:
             current.note({"event": "end", **about})
         finally:
             current.background.forget()
-            if self._compiler is not None:
-                self._compiler.shutdown(wait=False, cancel_futures=True)
+            self._compiler.close()
             current.set_progress(current.progress.with_phase(phase))
 
     def leave(self, phase: Phase | None = None) -> None:
@@ -223,6 +213,9 @@ class TrainingLoop:
         fused program, for operators that cut batches into shards.
         """
         current, run = self.current, self.current.present
+        programs, now = run.setup.programs, run.state.moment.iteration
+        if self._compiler.is_due(programs, now, partial(goals.latest_end, run)):
+            self._compiler.begin(programs, now)
         self.recovery.record_start(run.setup, run.state, run.progress, current.recorder.position, compute)
         last = evolve(run.last, observed=NOTHING) if run.last.observed else run.last
         current.put(Present(run.setup, renew_layer_state(run.state, run.setup), run.progress, last))

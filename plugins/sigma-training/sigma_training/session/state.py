@@ -18,6 +18,7 @@ from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric, Operator
+from sigma_kernel.plugins.components import display_name
 from sigma_step.live import Live
 from sigma_step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
 from sigma_step.model import OPTIMISERS, Model
@@ -94,6 +95,13 @@ class Setup:
     def frozen_by(self, address: str) -> list[str]:
         """Return the parameters that an address freezes: one, or all of an optimiser (``optimiser.frozen``)."""
         return [p for p, head in self.model.owners.items() if address in (f"{head}.frozen", f"{head}.{p}.frozen")]
+
+    def backend_name(self, changes: Changes, iteration: int) -> str:
+        """Return the display name of the backend that computes after so many iterations."""
+        backend = self.programs.select_tier(iteration).backend
+        if backend is self.parts.backend:
+            return self.factory.backend_name(changes)
+        return display_name(backend).removesuffix("_backend")
 
     def counts(self, split: str) -> dict[str, int]:
         """Return how many rows of a split there are, are left out, and have another label."""
