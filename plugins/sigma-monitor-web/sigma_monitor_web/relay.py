@@ -20,12 +20,17 @@ MOST = 4 << 20  # bytes not relayed yet; beyond, reading from the process pauses
 
 @define(eq=False)
 class Relay:
-    """A conversation with another process; ``local`` answers the requests of the directory."""
+    """A conversation with another process; ``local`` answers the requests of the directory.
+
+    ``process`` is what ``hello`` states as the process of the run, if not the other process: for the reader of a stored
+    run, the server, so that a page knows that nothing trains.
+    """
 
     client: Client
     local: Conversation
     scopes: frozenset[str]
     own: Collection[str]
+    process: int | None = None
     waits: bool = True  # the process may send at any time
     is_subscribed: bool = True
     _data: bytearray = field(factory=bytearray, init=False)
@@ -87,7 +92,7 @@ class Relay:
         return answers
 
     def _narrow_hello(self, line: str) -> str:
-        """Return a line for the client: the answer to ``hello`` states the client's scopes."""
+        """Return a line for the client: the answer to ``hello`` states the client's scopes, and who trains."""
         if not self._hello:
             return line
         document = json.loads(line)
@@ -95,6 +100,8 @@ class Relay:
             return line
         self._hello.discard(document["id"])
         document["result"]["scopes"] = sorted(self.scopes)
+        if self.process is not None:
+            document["result"]["process"] = self.process
         return json.dumps(document) + "\n"
 
     def events(self, now: float) -> list[str]:

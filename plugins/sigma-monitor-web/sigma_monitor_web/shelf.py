@@ -92,15 +92,17 @@ class Shelf:
         path = self.path(run or paths[-1].name)
         local, own = self._local(EndedRun(path), scopes), self._directory_requests(scopes).keys()
         try:
-            return Relay(self._connect(path), local, scopes, own)
+            client, process = self._connect(path)
+            return Relay(client, local, scopes, own, process)
         except (SigmaError, OSError) as error:
             return self._local(EndedRun(path, str(error)), scopes)
 
-    def _connect(self, path: Path) -> Client:
+    def _connect(self, path: Path) -> tuple[Client, int | None]:
+        """Return a connection to the process of a run, or to its reader; with the process to state for the latter."""
         if STORE.is_locked(path):
             with suppress(SigmaError):  # it runs without a socket: what it writes can be watched
-                return connect(path)
-        return self.readers.connect(path)
+                return connect(path), None
+        return self.readers.connect(path), os.getpid()
 
     def _local(self, view: View, scopes: frozenset[str]) -> Conversation:
         return Conversation(view, scopes, self.aside.do, self._directory_requests(scopes))

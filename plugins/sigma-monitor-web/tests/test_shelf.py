@@ -392,6 +392,7 @@ def test_a_directory_tells_the_baselines_of_a_run_and_describes_its_data(finishe
     told = {"baselines": {"mean": {"training.loss": 0.5}}, "advice": ["no better than the mean."]}
     (tmp_path / "run" / "summary.json").write_text(json.dumps({**summary, **told}))
     talk = Opened(tmp_path).talk("", {READ})
+    assert asked(talk, do="hello")["process"] == os.getpid(), "no process trains"
     assert asked(talk, do="results") == {"metrics": summary["metrics"], **told}
     profile = asked(talk, do="profile", trainer="trainer")
     assert (profile["parts"], profile["width"]) == ({"training": 40}, 4)

@@ -63,8 +63,10 @@ def served(folder: Path) -> Iterator[str]:
     command = [sys.executable, "-m", "sigma_run", "ui", "runs", "--no-open"]
     with subprocess.Popen(command, cwd=folder, text=True, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        yield next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
-        process.terminate()
+        try:
+            yield next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
+        finally:
+            process.terminate()
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +245,14 @@ def test_a_page_that_stays_open_shows_the_baselines_once_training_has_ended(
         page.get_by_role("note", name="About the results").get_by_text("no better than").wait_for()
         window.end()  # the run waits for its page
         run.process.wait(PATIENCE / 1000)
+
+
+def test_a_run_that_has_ended_can_be_resumed_and_nothing_else(over: tuple[Path, str], visit: Any) -> None:
+    window = visit()
+    page = window.page
+    page.goto(over[1])
+    page.get_by_role("region", name="Playback").get_by_text("Finished", exact=True).wait_for()
+    assert page.get_by_role("button", name="Resume", exact=True).is_enabled()
+    for name in ("Rewind", "Save", "Stop"):
+        assert page.get_by_role("button", name=name, exact=True).is_disabled()
+    assert window.complaints == []
