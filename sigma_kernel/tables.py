@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
-BREAKS = re.compile(r"[\r\n]++")
-
 
 def align_rows(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return rows as lines with aligned columns; the last column is not padded, and line breaks are marks."""
-    cells = [[BREAKS.sub("⏎", cell) for cell in row] for row in rows]
+    """Return rows as lines with aligned columns; the last column is not padded."""
+    cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)][:-1]
     padded = ([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]] for row in cells)
     return ["  ".join(row).rstrip() for row in padded]

@@ -18,7 +18,6 @@ import sigma_ml as sm
 from sigma_kernel import Environment, SigmaConfigError, SigmaDataError, SigmaError
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.tables import align_rows
 from sigma_layers import Input, Output, SquaredDifference
 from sigma_run import load
 from sigma_run.config import build, load as read
@@ -534,10 +533,6 @@ def test_a_table_that_lacks_a_column_is_refused(states, new):
     Path("new.jsonl").write_bytes(Path("new.jsonl").read_bytes()[:-20])
     with pytest.raises(SigmaDataError, match=r"new\.jsonl:50: is not JSON"):
         load(states).predict_table("new.jsonl")
-
-
-def test_line_breaks_in_cells_of_tables_are_marks():
-    assert align_rows([["a\nb", "c"], ["d", "e\r\nf"]]) == ["a⏎b  c", "d    e⏎f"]
 
 
 def test_identifying_columns_that_csv_cannot_hold_are_left_out_unless_they_are_named():

@@ -231,3 +231,8 @@ def test_marks_of_missing_values_among_words_are_categories_and_said_to_be():
     assert inferred.kind == "category"
     assert inferred.unsure.startswith("'-', 'N/A' are categories of their own; leave these cells blank")
     assert infer_kind("city", pa.array(["Rome", "Oslo", "Rome"])).unsure == ""
+
+
+def test_names_of_columns_are_one_line_of_a_table_each():
+    profile = profile_table(pa.table({"two\r\nlines": [1.5, 2.5], "n" * 100: [1, 2]}), "t")
+    assert [row[0] for row in profile.table()] == ["column", "two lines", "n" * 59 + "…"]

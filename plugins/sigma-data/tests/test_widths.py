@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from sigma_data.sources import File
 from sigma_data.tables import open_table, widths
@@ -152,3 +153,11 @@ def test_the_fields_of_files_by_arrow_are_counted_exactly(tmp_path: Path, monkey
 def _write(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     return path
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zlib", "zstd"])
+def test_a_long_footer_of_orc_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str) -> None:
+    orc.write_table(pa.table({f"c{i}": [1] for i in range(500)}), tmp_path / "t.orc", compression=compression)
+    assert open_table(tmp_path / "t.orc").read().num_columns == 500
+    monkeypatch.setattr(widths, "ORC" if compression == "uncompressed" else "PACKED_ORC", 1000)
+    assert "t.orc: describes its columns in " in refusal(tmp_path / "t.orc")

@@ -105,14 +105,13 @@ class SavedProfile:
         """Yield the rows of a table for people, its header first."""
         header, *rows = self.profile.table()
         yield header
-        for column, pictures in self.pictures.items():
-            yield [column, "picture", "", "", "", pictures.head]
-        for column, sounds in self.sounds.items():
-            yield [column, "sound", "", "", "", f"{len(sounds.pictures):,} sounds"]
-        for row in rows:
-            if row[0] in self.lengths:
-                row = [row[0], "list", row[2], "", "", f"{count_values(self.lengths[row[0]])} values"]
-            yield row
+        for name, pictures in self.pictures.items():
+            yield [name, "picture", "", "", "", pictures.head]
+        for name, sounds in self.sounds.items():
+            yield [name, "sound", "", "", "", f"{len(sounds.pictures):,} sounds"]
+        for row, column in zip(rows, self.profile.columns, strict=True):
+            lengths = self.lengths.get(column.name)
+            yield row if lengths is None else [row[0], "list", row[2], "", "", f"{count_values(lengths)} values"]
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as plain values."""

@@ -90,7 +90,7 @@ class Profile:
         yield ["column", "kind", "missing", "distinct", "", "content"]
         for column in self.columns:
             missing = f"{100 * column.missing / column.rows:.1f} %" if column.missing else ""
-            yield [column.name, column.kind, missing, f"{column.distinct:,}", column.chart, column.content]
+            yield [shorten(column.name, 60), column.kind, missing, f"{column.distinct:,}", column.chart, column.content]
 
     def to_json(self) -> dict[str, Any]:
         """Return the profile as plain values."""

@@ -9,12 +9,14 @@ from pyarrow import orc
 
 from sigma_data.tables.batches import RecordBatches, from_source, reading
 from sigma_data.tables.handles import random_access
+from sigma_data.tables.widths import check_orc
 from sigma_kernel import Source
 
 
 def open_orc(source: Source) -> RecordBatches:
     """Return the rows of an ORC file, stripe by stripe."""
     with reading(source.name), random_access(source) as file:
+        check_orc(file, source.name)
         held = orc.ORCFile(file)
         schema, rows = held.schema, held.nrows
 

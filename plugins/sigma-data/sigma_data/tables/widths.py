@@ -16,6 +16,8 @@ from sigma_kernel import SigmaDataError
 
 WIDEST = 100_000  # columns of a table, with the fields within them
 LONGEST = 1 << 25  # bytes of a description by Arrow
+ORC, PACKED_ORC = 1 << 23, 1 << 21  # bytes of a footer of ORC, which has about 26 a column, and of one that is packed
+POSTSCRIPT = re.compile(rb"\x08([\x80-\xff]{0,9}+[\x00-\x7f])(?:\x10(.))?", re.DOTALL)
 FOOTER, SHARE = 1 << 26, 4  # bytes that the footer of Parquet may have, and the part of the file if it has more
 PARQUET = re.compile(
     rb"\x15[\x80-\xff]{0,9}+[\x00-\x7f]\x19(?:([\x00-\xef])|[\xf0-\xff]([\x80-\xff]{0,9}+[\x00-\x7f]))"
@@ -63,6 +65,21 @@ def check_parquet(file: Any, name: str) -> None:
         raise SigmaDataError(
             f"{name}: {length} of its {size} bytes describe the others. Write it with fewer columns, or larger groups "
             "of rows."
+        )
+
+
+def check_orc(file: Any, name: str) -> None:
+    """Raise SigmaDataError for a file of ORC whose footer is too long."""
+    size = file.size()
+    file.seek(max(0, size - 256))
+    end = file.read(256)
+    match = POSTSCRIPT.match(end[-1 - end[-1] : -1]) if end else None
+    if match is None:
+        return
+    length, most = _read_varint(match[1]), ORC if match[2] in (None, b"\0") else PACKED_ORC
+    if most < length < size:
+        raise SigmaDataError(
+            f"{name}: describes its columns in {length} bytes, more than {most}. Store it as rows or as an array."
         )
 
 
