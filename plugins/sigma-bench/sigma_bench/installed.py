@@ -27,8 +27,8 @@ def named_backends(listed: str) -> list[str]:
 def installed_backends(tell: Callable[[str], None]) -> list[str]:
     """Return the names of the installed backends that can be made, the preferred ones first.
 
-    Those with a negative preference are used by name only, and tiers are measured one by one.  A backend that cannot be made here is logged with the
-    reason. Raises SigmaConfigError if none is left.
+    Those with a negative preference are used by name only, and tiers are measured one by one.  A backend that cannot
+    be made here is logged with the reason. Raises SigmaConfigError if none is left.
     """
     registry = catalogue()
     offered = [record.name for record in registry.components("backend")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Event, Timer, current_thread
+from threading import Event, Thread, Timer, current_thread
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,9 @@ from sigma_testing.steering import (
     state_bytes,
     steered_environment,
     train_until_crash,
+    wait_until,
 )
+from sigma_training.session.ahead import AheadCompiler
 from sigma_training.tiers import Tiered, known_tiers, restore_tiers, settle_tiers
 from sigma_training.trainer import expect_trainer
 
@@ -107,6 +109,40 @@ def test_the_second_backend_compiles_in_another_thread_while_the_first_one_compu
     second = Rounded()
     train(Tiered(NullBackend(), second, START))
     assert second.threads[0].startswith("sigma-compiler")  # later programs may be needed before their turn comes
+
+
+def test_a_run_that_ends_early_goes_on_without_the_compiler() -> None:
+    with small_environment(Sweep(), backend=Tiered(NullBackend(), Rounded(), START)) as sigma:
+        trainer, compiler = expect_trainer(sigma.trainer("trainer")), AheadCompiler()
+        trainer.prepare()
+        compiler.begin(trainer.session.setup.programs, 0)
+        compiler.close()
+        trainer.evaluate("validation")  # compiles what was not compiled before
+        trainer.fit(iterations=12)
+        assert state_bytes(trainer) == train(Tiered(NullBackend(), Rounded(), START))
+
+
+@pytest.mark.parametrize(("iteration", "end", "due"), [(2, None, False), (3, None, True), (3, 7, False), (3, 8, True)])
+def test_compilation_begins_on_the_way_to_a_tier_that_training_reaches(
+    iteration: int, end: int | None, due: bool
+) -> None:
+    with small_environment(Sweep(), backend=Tiered(NullBackend(), Rounded(), START)) as sigma:
+        trainer = expect_trainer(sigma.trainer("trainer"))
+        trainer.prepare()
+        assert AheadCompiler().is_due(trainer.session.setup.programs, iteration, lambda: end) == due
+
+
+def test_the_status_is_compiling_while_training_waits_for_the_second_backend() -> None:
+    second = Rounded()
+    second.allowed.clear()
+    with small_environment(Sweep(), backend=Tiered(NullBackend(), second, START)) as sigma:
+        trainer = expect_trainer(sigma.trainer("trainer"))
+        thread = Thread(target=trainer.fit, kwargs={"iterations": 12})
+        thread.start()
+        wait_until(lambda: trainer.session.setup.programs.is_compiling and trainer.session.moment.iteration == START)
+        second.allowed.set()
+        thread.join()
+        assert not trainer.session.setup.programs.is_compiling
 
 
 @pytest.mark.parametrize("iterations", [1, START - 1, START])
