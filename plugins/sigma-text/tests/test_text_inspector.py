@@ -247,6 +247,19 @@ def test_an_archive_of_texts_is_inspected_as_the_folder(tmp_path):
     assert (draft.name, tomllib.loads(draft.text)["data"]["folder"]) == ("packed", "packed.tar.gz")
 
 
+def test_an_archive_of_running_text_gets_the_draft_of_the_folder(tmp_path):
+    for number, text in enumerate(TEXTS):
+        (tmp_path / "flat").mkdir(exist_ok=True)
+        (tmp_path / "flat" / f"{number}.txt").write_text(f"{text}, which nobody has seen.\n")
+    place = Path(shutil.make_archive(str(tmp_path / "flat"), "zip", tmp_path / "flat"))
+    assert TextInspector().takes(place)
+    assert TextInspector().examine(place) == ()
+    packed, folder = read_draft(place), read_draft(tmp_path / "flat")
+    assert packed["data"] == folder["data"] | {"folder": "flat.zip"}
+    assert packed["network"] == folder["network"]
+    assert packed["run"]["name"] == "flat"
+
+
 def test_equal_texts_of_two_splits_and_of_two_classes_are_found_by_their_files(tmp_path):
     folder = write_folder(tmp_path, ("train", "test"))
     assert TextInspector().examine(folder) == []

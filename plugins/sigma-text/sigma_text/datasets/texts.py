@@ -10,7 +10,9 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_data.datasets.splits import Loaded
+from sigma_data.labels import list_first
 from sigma_data.pictures.archive import is_archive
+from sigma_data.pictures.folder import subfolders
 from sigma_data.pictures.labelled import read_folders, split_folders
 from sigma_data.readers.samples import ARRAYS
 from sigma_kernel import Dataset, Inspection, Label, SigmaDataError
@@ -30,10 +32,11 @@ class Texts(EncodedTexts):
     order of their paths.  Hidden files are left out, and files with other ends are, with a warning.  What the encoder
     learns from the training split is saved with the run, so that ``sigma predict RUN text.txt`` reads other texts.
 
-    Files without folders of classes, or a single file, are packed: all tokens of a split follow one another, with index
-    0 between two texts, and are cut into windows of ``context`` tokens.  ``inputs`` and ``targets``, int32, are
-    windows; a target is the token that follows.  The encoder must be ``tokens``; its ``length`` then has no meaning.
-    Splits have their share of the texts; a single one is cut, in the order of the splits.
+    Files without folders of two or more classes, or a single file, are packed: all tokens of a split follow one
+    another, with index 0 between two texts, and are cut into windows of ``context`` tokens.  ``inputs`` and
+    ``targets``, int32, are windows; a target is the token that follows.  The encoder must be ``tokens``; its
+    ``length`` then has no meaning.  Splits have their share of the texts; a single one is cut, in the order of the
+    splits.
 
     Folders named ``training`` (or ``train``), ``validation`` (``val``) and ``test`` above those of the classes are the
     splits; ``split`` then has no meaning.
@@ -67,10 +70,21 @@ class Texts(EncodedTexts):
 
     def read(self) -> LabelledTexts:
         """Return the texts of all files."""
+        self._check_loose()
         listed = read_folders(self.folder, self.ends, "text")
         check_parts(self.folder, listed.parts)
         texts = read_texts(self.folder, listed.pictures, self.ends, self.decoding)
         return LabelledTexts(texts, listed.classes.tolist(), listed.parts, note_others(listed.others))
+
+    def _check_loose(self) -> None:
+        """Raise SigmaDataError for texts beside a single folder, of which neither can be meant."""
+        paths = list_texts(self.folder, self.ends)[0]
+        folders = [*{path.partition("/")[0] for path in paths if "/" in path}]
+        if (loose := [path for path in paths if "/" not in path]) and len(folders) == 1:
+            raise SigmaDataError(
+                f"{self.folder}: {list_first(loose)} is not in the folder of a class, and {list_first(folders)} is the "
+                "only folder. Move its texts out of it, or make a folder for each class."
+            )
 
     def profile(self) -> Inspection:
         """Return the lengths and the words of the texts, by class if they have any, as ``sigma data show`` does."""
@@ -83,12 +97,16 @@ class Texts(EncodedTexts):
     # -- texts without classes -----------------------------------------------------------------------------------------
     @property
     def has_classes(self) -> bool:
-        """Return whether files are in a folder for each class; only their names are read."""
-        if self.folder.is_file():
-            return is_archive(self.folder)
-        depth = len(split_folders(self.folder)[:1])
-        paths = list_texts(self.folder, self.ends)[0]
-        return not paths or any(path.count("/") > depth for path in paths)
+        """Return whether files are in folders of two classes or more; only their names are read.
+
+        A single folder is none of a class, unless there are files beside it, which is an error when they are read.
+        """
+        if self.folder.is_file() and not is_archive(self.folder):
+            return False
+        depth = len(split_folders(self.folder, self.ends)[:1])
+        paths = [path.split("/") for path in list_texts(self.folder, self.ends)[0]]
+        homes = {path[depth] if len(path) > depth + 1 else "" for path in paths}
+        return not paths or len(homes if depth else homes.union(subfolders(self.folder, self.ends))) > 1
 
     def read_documents(self) -> LabelledTexts:
         """Return the texts of all files, without classes."""
