@@ -194,6 +194,21 @@ def test_a_single_folder_is_no_class(tmp_path: Path) -> None:
     }
 
 
+def test_running_text_may_be_far_longer_than_a_text_of_a_class(tmp_path: Path) -> None:
+    novel = tmp_path / "novel.txt"
+    novel.write_text("It was a dark and stormy night.\n" * 530_000)
+    assert novel.stat().st_size > 1 << 24
+    assert len(Texts(novel).read_documents().texts[0]) == novel.stat().st_size
+    with pytest.raises(SigmaDataError, match=r"novel\.txt: has more than 1000 bytes\. Raise `largest`"):
+        Texts(novel, largest=1000).read_documents()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy(novel, tmp_path / name / "x.txt")
+    novel.unlink()
+    with pytest.raises(SigmaDataError, match=r"has more than 16777216 bytes\. Raise `largest`"):
+        Texts(tmp_path).read()
+
+
 def test_folders_of_splits_have_texts_without_classes(tmp_path: Path) -> None:
     write_texts(tmp_path, ["a b", "b a"], "train")
     write_texts(tmp_path, ["b b"], "val")

@@ -16,12 +16,14 @@ from sigma_data.pictures.folder import subfolders
 from sigma_data.pictures.labelled import read_folders, split_folders
 from sigma_data.readers.samples import ARRAYS
 from sigma_kernel import Dataset, Inspection, Label, SigmaDataError
-from sigma_kernel.settings import ge
+from sigma_kernel.settings import ge, optional
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
 from sigma_text.datasets.packing import check_parts, note_others, pack_splits, read_documents
 from sigma_text.decoding import TextDecoding, list_texts, read_texts
 from sigma_text.profile import inspect_running, inspect_texts
 from sigma_text.vocabularies import TokenVocabulary, read_vocabulary
+
+LARGEST, LONGEST = 1 << 24, 1 << 30  # bytes of a file of a class, and of another
 
 
 @define(eq=False)
@@ -46,7 +48,7 @@ class Texts(EncodedTexts):
             configuration, a relative one starts in the directory of the configuration.
         ends: Ends of the names of text files, in lower case; ``""`` is any.
         encoding: Encoding of the files.
-        largest: Most bytes of a file.
+        largest: Most bytes of a file; by default 16 MiB of one in the folder of a class, and 1 GiB of another.
         context: Tokens of a window, of texts without classes.
         divider: What divides a file without a class into texts, such as ``"<|endoftext|>"``; by default it is one.
     """
@@ -54,7 +56,7 @@ class Texts(EncodedTexts):
     folder: Path = field(converter=Path)
     ends: tuple[str, ...] = field(default=(".txt",), converter=tuple, kw_only=True)
     encoding: str = field(default="utf-8-sig", kw_only=True)
-    largest: int = field(default=1 << 24, validator=ge(1), kw_only=True)
+    largest: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
     context: int = field(default=128, validator=ge(1), kw_only=True)
     divider: str = field(default="", kw_only=True)
 
@@ -65,8 +67,8 @@ class Texts(EncodedTexts):
 
     @property
     def decoding(self) -> TextDecoding:
-        """Return how files are read."""
-        return TextDecoding(self.encoding, self.largest)
+        """Return how the files of classes are read."""
+        return TextDecoding(self.encoding, self.largest or LARGEST)
 
     def read(self) -> LabelledTexts:
         """Return the texts of all files."""
@@ -110,7 +112,10 @@ class Texts(EncodedTexts):
 
     def read_documents(self) -> LabelledTexts:
         """Return the texts of all files, without classes."""
-        return read_documents(self.folder, self.decoding, self.ends, self.divider)
+        return self._read_documents(self.folder)
+
+    def _read_documents(self, place: Path) -> LabelledTexts:
+        return read_documents(place, TextDecoding(self.encoding, self.largest or LONGEST), self.ends, self.divider)
 
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return all rows, encoded as if all were for training."""
@@ -138,7 +143,7 @@ class Texts(EncodedTexts):
         vocabulary = read_vocabulary((learned or {}) if learned is not None or self.has_classes else self._state)
         if not isinstance(vocabulary, TokenVocabulary) or path.suffix.lower() in ARRAYS:
             return super().samples(path, shape, white, learned)
-        codes = vocabulary.pack(read_documents(path, self.decoding, self.ends, self.divider).texts)
+        codes = vocabulary.pack(self._read_documents(path).texts)
         (length,) = shape
         if len(codes) < length:
             raise SigmaDataError(f"{path}: has {len(codes)} tokens; a sample takes {length}. Give a longer text.")
