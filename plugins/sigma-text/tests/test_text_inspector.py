@@ -206,6 +206,18 @@ def test_running_text_is_told_from_tables(tmp_path: Path) -> None:
     assert TableInspector().takes(tmp_path)  # some of its files are tables
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    "line", ["\u4ed6\u8d70\u4e86\u3002\n\u6211\u6ca1\u6709\u3002\n", "The cat sat down.\nThe dog ran off!\n"]
+)
+def test_lines_without_blanks_or_of_equal_words_are_running_text_if_they_end_sentences(
+    tmp_path: Path, line: str, encoding: str
+) -> None:
+    (tmp_path / "x.txt").write_text(line * 20, encoding=encoding)
+    assert TextInspector().takes(tmp_path / "x.txt")
+    assert not TableInspector().takes(tmp_path / "x.txt")
+
+
 def test_an_inspection_of_running_text_counts_characters(tmp_path: Path) -> None:
     inspection = TextInspector().inspect(write_running(tmp_path))
     assert inspection.head.endswith("1 text without classes, 1,920 characters, 17 different words")

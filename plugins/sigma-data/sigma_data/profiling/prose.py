@@ -11,7 +11,7 @@ END = ".txt"
 DELIMITERS = ",;\t|"
 READ, FILES = 1 << 16, 20  # bytes of a file, and files, that are looked at
 WORDS = 3  # of a line, on average
-STOPS = tuple(".!?。！？，、；：…」』”’")  # at the end of a line
+STOPS = tuple(".!?\u3002\uff01\uff1f\u2026\u300d\u300f\u201d")  # of sentences; also those of Chinese and Japanese
 ENDS = 0.3  # share of lines that end so where words do not tell
 LETTERS = 0.5  # least share of what is no blank
 
