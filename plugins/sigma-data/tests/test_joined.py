@@ -146,6 +146,18 @@ def test_sections_without_a_fitted_preprocessor_keep_theirs(held):
     assert Joined({"table": evolve(table, preprocessors={})}).preprocessors == {}
 
 
+def test_preprocessors_of_one_name_in_the_run_are_refused(held):
+    parts = {
+        name: JoinedSource(held(as_idx(IMAGES)), IdxReader(), None, {label: Standardise(section=name)})
+        for name, label in {"a": "b_c", "a_b": "c"}.items()
+    }
+    message = r"parts\.a\.preprocessors\.b_c and parts\.a_b\.preprocessors\.c both have the name 'a_b_c' in the run"
+    with pytest.raises(SigmaConfigError, match=message):
+        Joined(parts).preprocessors  # noqa: B018
+    (first, second) = parts.values()
+    assert [*Joined({"a": first, "b": second}).preprocessors] == ["a_b_c", "b_c"]
+
+
 def test_a_preprocessor_of_another_section_is_refused(held):
     data = Joined({"inputs": JoinedSource(held(as_idx(IMAGES)), IdxReader(), None, {"s": OneHot(10)})})
     with pytest.raises(SigmaConfigError, match=r"there is no section 'targets'\. This part has inputs"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,54 @@ def test_a_divider_makes_texts_of_a_file(tmp_path: Path) -> None:
     assert [data.classes[i] for i in flatten(data["training"])] == ["one", "<end>", "two", "two"]
 
 
+@pytest.mark.parametrize("kind", ["zip", "gztar"])
+@pytest.mark.parametrize("parts", [("",), ("train", "val")])
+def test_an_archive_without_classes_has_the_windows_of_the_folder(
+    tmp_path: Path, kind: str, parts: tuple[str, ...]
+) -> None:
+    for part in parts:
+        write_texts(tmp_path / "own", TEXTS, part)
+    folder = Texts(tmp_path / "own", context=5)
+    expected = {name: flatten(part) for name, part in folder.items()}
+    for above in (tmp_path / "own", tmp_path):  # with and without the folder itself
+        base = "own" if above == tmp_path else "."
+        place = Path(shutil.make_archive(str(tmp_path.parent / f"{tmp_path.name}-packed"), kind, above, base))
+        data: Any = Texts(place, context=5)
+        assert not data.has_classes
+        assert {name: flatten(part) for name, part in data.items()} == expected
+        assert data.profile().table == folder.profile().table
+        np.testing.assert_array_equal(data.samples(place, (5,)), folder.samples(tmp_path / "own", (5,)))
+        assert data.files(place) == []
+
+
+def test_a_single_folder_is_no_class(tmp_path: Path) -> None:
+    write_texts(tmp_path, TEXTS, "class")
+    data = Texts(tmp_path, context=5)
+    expected = Texts(tmp_path / "class", context=5)
+    assert {name: flatten(part) for name, part in data.items()} == {k: flatten(v) for k, v in expected.items()}
+    write_texts(tmp_path / "parts", ["a b", "b a"], "train/x")
+    write_texts(tmp_path / "parts", ["b b"], "val/x")
+    assert {name: flatten(part) for name, part in Texts(tmp_path / "parts", context=1).items()} == {
+        "training": [2, 3, 0, 3, 2],
+        "validation": [3, 3],
+    }
+
+
+def test_running_text_may_be_far_longer_than_a_text_of_a_class(tmp_path: Path) -> None:
+    novel = tmp_path / "novel.txt"
+    novel.write_text("It was a dark and stormy night.\n" * 530_000)
+    assert novel.stat().st_size > 1 << 24
+    assert len(Texts(novel).read_documents().texts[0]) == novel.stat().st_size
+    with pytest.raises(SigmaDataError, match=r"novel\.txt: has more than 1000 bytes\. Raise `largest`"):
+        Texts(novel, largest=1000).read_documents()
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy(novel, tmp_path / name / "x.txt")
+    novel.unlink()
+    with pytest.raises(SigmaDataError, match=r"has more than 16777216 bytes\. Raise `largest`"):
+        Texts(tmp_path).read()
+
+
 def test_folders_of_splits_have_texts_without_classes(tmp_path: Path) -> None:
     write_texts(tmp_path, ["a b", "b a"], "train")
     write_texts(tmp_path, ["b b"], "val")
@@ -202,8 +251,15 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path, settings: Any, mes
 
 def test_texts_that_are_empty_or_not_there_are_refused(tmp_path: Path) -> None:
     for texts in (["", ""], [" \n "], [""]):
-        with pytest.raises(SigmaDataError, match=r"empty: there is no text, or only blanks\. Give files with text"):
+        with pytest.raises(
+            SigmaDataError, match=r"empty: there is no text to train on, or only blanks\. Give files with text"
+        ):
             Texts(write_texts(tmp_path / "empty", texts), split={"training": 1.0})["training"]
+    for blank in ("", " \n"):
+        (tmp_path / "blank.txt").write_text(blank)
+        for data in (Texts(tmp_path / "blank.txt", divider="|"), Texts(tmp_path / "blank.txt")):
+            with pytest.raises(SigmaDataError, match=r"blank\.txt: there is no text to train on"):
+                data.all_rows()
     half = write_texts(tmp_path / "half", [" ", "a b c"])
     with pytest.raises(SigmaDataError, match=r"half: there is no text to train on"):
         Texts(half, split={"training": 0.5, "validation": 0.5}, split_by="block")["training"]
@@ -211,7 +267,9 @@ def test_texts_that_are_empty_or_not_there_are_refused(tmp_path: Path) -> None:
         Texts(tmp_path / "nowhere")["training"]
     mixed = write_texts(tmp_path / "mixed", ["a"], "class")
     (mixed / "x.txt").write_text("b")
-    with pytest.raises(SigmaDataError, match=r"'x\.txt' is not in the folder of a class"):
+    with pytest.raises(
+        SigmaDataError, match=r"'x\.txt' is not in the folder of a class, and 'class' is the only folder"
+    ):
         Texts(mixed)["training"]
 
 

@@ -206,6 +206,18 @@ def test_running_text_is_told_from_tables(tmp_path: Path) -> None:
     assert TableInspector().takes(tmp_path)  # some of its files are tables
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    "line", ["\u4ed6\u8d70\u4e86\u3002\n\u6211\u6ca1\u6709\u3002\n", "The cat sat down.\nThe dog ran off!\n"]
+)
+def test_lines_without_blanks_or_of_equal_words_are_running_text_if_they_end_sentences(
+    tmp_path: Path, line: str, encoding: str
+) -> None:
+    (tmp_path / "x.txt").write_text(line * 20, encoding=encoding)
+    assert TextInspector().takes(tmp_path / "x.txt")
+    assert not TableInspector().takes(tmp_path / "x.txt")
+
+
 def test_an_inspection_of_running_text_counts_characters(tmp_path: Path) -> None:
     inspection = TextInspector().inspect(write_running(tmp_path))
     assert inspection.head.endswith("1 text without classes, 1,920 characters, 17 different words")
@@ -245,6 +257,19 @@ def test_an_archive_of_texts_is_inspected_as_the_folder(tmp_path):
     assert TextInspector().inspect(place).table == TextInspector().inspect(folder).table
     draft = TextInspector().draft(place, "packed.tar.gz", {})
     assert (draft.name, tomllib.loads(draft.text)["data"]["folder"]) == ("packed", "packed.tar.gz")
+
+
+def test_an_archive_of_running_text_gets_the_draft_of_the_folder(tmp_path):
+    for number, text in enumerate(TEXTS):
+        (tmp_path / "flat").mkdir(exist_ok=True)
+        (tmp_path / "flat" / f"{number}.txt").write_text(f"{text}, which nobody has seen.\n")
+    place = Path(shutil.make_archive(str(tmp_path / "flat"), "zip", tmp_path / "flat"))
+    assert TextInspector().takes(place)
+    assert TextInspector().examine(place) == ()
+    packed, folder = read_draft(place), read_draft(tmp_path / "flat")
+    assert packed["data"] == folder["data"] | {"folder": "flat.zip"}
+    assert packed["network"] == folder["network"]
+    assert packed["run"]["name"] == "flat"
 
 
 def test_equal_texts_of_two_splits_and_of_two_classes_are_found_by_their_files(tmp_path):

@@ -130,7 +130,7 @@ def test_hidden_files_are_left_out_and_others_with_a_warning(animals):
 
 def test_line_ends_marks_of_encodings_and_compression_do_not_matter(tmp_path):
     contents = ["a\nb", "a\r\nb", "a\rb", b"\xef\xbb\xbfa\nb", gzip.compress(b"a\nb")]
-    root = write(tmp_path, {f"x/{i}.txt": content for i, content in enumerate(contents)})
+    root = write(tmp_path, {f"{'xy'[i % 2]}/{i}.txt": content for i, content in enumerate(contents)})
     encoder = TokensEncoder(by="characters")
     rows = Texts(root, split={"training": 1.0}, encoder=encoder)["training"].block(0)["inputs"]
     assert len(np.unique(rows, axis=0)) == 1
@@ -147,14 +147,23 @@ def test_other_ends_and_encodings(tmp_path):
     ("files", "settings", "message"),
     [
         ({"a/1.md": "x"}, {}, r"has no texts\. Their names must end in \.txt"),
-        ({"a/1.txt": "x", "2.txt": "x"}, {}, r"'2\.txt' is not in the folder of a class\. Move it to one"),
+        (
+            {"a/1.txt": "x", "2.txt": "x"},
+            {},
+            r"'2\.txt' is not in the folder of a class, and 'a' is the only folder\. Move",
+        ),
+        (
+            {"a/1.txt": "x", "b/1.txt": "x", "2.txt": "x"},
+            {},
+            r"'2\.txt' is not in the folder of a class\. Move it to one",
+        ),
         ({"a/1.txt": "x", "b/1.md": "x"}, {}, "the class 'b' has no texts. Add some, or delete its folder"),
         ({"a/1.txt": b"good \xff"}, {}, r"1\.txt: byte 5: the text is not valid utf-8 \(invalid start byte\).*latin-1"),
         ({"a/1.txt": "\u00e9 \0".encode()}, {}, r"1\.txt: byte 3: there is a NUL.*'utf-16'"),
         ({"a/1.txt": "\u00e9 \0".encode("utf-8-sig")}, {}, r"1\.txt: byte 6: there is a NUL.*'utf-16'"),
         ({"a/1.txt": "x"}, {"encoding": "utf-9"}, "encoding: there is no 'utf-9'"),
         ({"a/1.txt": "long"}, {"largest": 3}, r"1\.txt: has more than 3 bytes\. Raise `largest`"),
-        ({"a/1.txt": " ", "a/2.txt": ""}, {"split": {"training": 1.0}}, "no row has a text"),
+        ({"a/1.txt": " ", "b/2.txt": ""}, {"split": {"training": 1.0}}, "no row has a text"),
     ],
 )
 def test_what_is_wrong_with_a_folder_is_said_with_the_remedy(tmp_path, files, settings, message):

@@ -110,10 +110,20 @@ class Joined(Divided):
 
     @property
     def preprocessors(self) -> dict[str, Preprocessor]:
-        """Return the preprocessors of the parts that are fitted on the training rows, by part and name."""
-        return {
-            f"{name}_{label}": step for name, part in self.parts.items() for label, step in part.fitted_steps.items()
-        }
+        """Return the preprocessors of the parts that are fitted on the training rows, by part and name.
+
+        Raises SigmaConfigError for two of the same part and name, joined by an underscore.
+        """
+        places = [(name, label) for name, part in self.parts.items() for label in part.fitted_steps]
+        steps: dict[str, Preprocessor] = {}
+        for name, label in places:
+            if (key := f"{name}_{label}") in steps:
+                both = [f"parts.{part}.preprocessors.{step}" for part, step in places if f"{part}_{step}" == key]
+                raise SigmaConfigError(
+                    f"Joined: {both[0]} and {both[1]} both have the name {key!r} in the run. Rename one."
+                )
+            steps[key] = self.parts[name].preprocessors[label]
+        return steps
 
     def all_rows(self) -> tuple[Arrays, tuple[str, ...]]:
         """Return all rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -10,6 +11,8 @@ END = ".txt"
 DELIMITERS = ",;\t|"
 READ, FILES = 1 << 16, 20  # bytes of a file, and files, that are looked at
 WORDS = 3  # of a line, on average
+STOPS = tuple(".!?\u3002\uff01\uff1f\u2026\u300d\u300f\u201d")  # of sentences; also those of Chinese and Japanese
+ENDS = 0.3  # share of lines that end so where words do not tell
 LETTERS = 0.5  # least share of what is no blank
 
 
@@ -25,17 +28,20 @@ def _read_lines(file: Path) -> list[str]:
     """Return the first lines that are not blank."""
     try:
         with file.open("rb") as stream:
-            text = stream.read(READ).decode(errors="replace")
+            content = stream.read(READ)
     except OSError:  # whoever reads it all reports it
         return []
-    return [line for line in text.splitlines()[:200] if line.strip()]
+    encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8"
+    return [line for line in content.decode(encoding, errors="replace").splitlines()[:200] if line.strip()]
 
 
 def _are_prose(lines: Sequence[str]) -> bool:
     solid = [character for line in lines for character in line if not character.isspace()]
     words = [len(line.split()) for line in lines]
-    if sum(words) < WORDS * len(lines) or sum(map(str.isalpha, solid)) < LETTERS * len(solid):
+    ends = sum(line.rstrip().endswith(STOPS) for line in lines) / len(lines)
+    has_words = sum(words) >= WORDS * len(lines) or ends >= ENDS  # some scripts have no blanks
+    if not has_words or sum(map(str.isalpha, solid)) < LETTERS * len(solid):
         return False
     counts = [[line.count(delimiter) for line in lines] for delimiter in DELIMITERS]
-    regular = any(min(count) == max(count) > 0 for count in counts) or (len(words) > WORDS and len({*words}) == 1)
-    return len(lines) == 1 or not regular
+    columns = len(words) > WORDS and len({*words}) == 1 and ends < ENDS  # verse may have as many words in each line
+    return len(lines) == 1 or not (columns or any(min(count) == max(count) > 0 for count in counts))

@@ -13,32 +13,34 @@ from attrs import evolve
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.splits import Loaded
 from sigma_data.labels import list_first
+from sigma_data.pictures.archive import is_archive
+from sigma_data.pictures.folder import list_pictures
 from sigma_data.pictures.labelled import SPLITS, split_folders
 from sigma_data.splitting import split
 from sigma_data.subset import NotedRows
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
-from sigma_text.decoding import TextDecoding, list_texts
+from sigma_text.decoding import TextDecoding, read_texts
 from sigma_text.encoders.tokens import TokensEncoder
 from sigma_text.vocabularies import TokenVocabulary
 from sigma_text.windows import TokenWindows
 
 
 def read_documents(place: Path, decoding: TextDecoding, ends: Sequence[str], divider: str = "") -> LabelledTexts:
-    """Return the texts of a file, or of the files in a folder, perhaps in those of splits, without classes."""
-    if not place.is_dir():
+    """Return the texts of a file, or of the files in a folder or an archive, perhaps with splits, without classes."""
+    if not place.is_dir() and not is_archive(place):
         return LabelledTexts(_divide(decoding.read(place), divider), ())
-    paths, others = list_texts(place, ends)
-    if not paths:
+    listing = list_pictures(place, tuple(ends))
+    if not listing.pictures:
         raise SigmaDataError(f"{place}: has no texts. Their names must end in {', '.join(ends)}.")
     homes, texts = list[str](), list[str]()
-    for path in paths:
-        pieces = _divide(decoding.read(place / path), divider)
+    for file, text in zip(listing.pictures, read_texts(place, listing.pictures, tuple(ends), decoding), strict=True):
+        pieces = _divide(text, divider)
         texts += pieces
-        homes += [SPLITS.get(path.partition("/")[0].lower(), "")] * len(pieces)
-    parts = {part: np.flatnonzero(np.array(homes) == part) for part in split_folders(place)}
+        homes += [SPLITS.get(file.path.partition("/")[0].lower(), "")] * len(pieces)
+    parts = {part: np.flatnonzero(np.array(homes) == part) for part in split_folders(place, tuple(ends))}
     check_parts(place, parts)
-    return LabelledTexts(texts, (), parts, note_others(others))
+    return LabelledTexts(texts, (), parts, note_others(listing.others))
 
 
 def pack_splits(data: EncodedTexts, place: Path, context: int, listed: LabelledTexts) -> Loaded:
@@ -50,7 +52,7 @@ def pack_splits(data: EncodedTexts, place: Path, context: int, listed: LabelledT
             f"predicted, and {type(encoder).__name__} has no tokens. Choose 'tokens', or make a folder for each class."
         )
     if not any(map(str.strip, listed.texts)):
-        raise SigmaDataError(f"{place}: there is no text, or only blanks. Give files with text.")
+        raise SigmaDataError(f"{place}: there is no text to train on, or only blanks. Give files with text.")
     texts = {name: [*filter(str.strip, part)] for name, part in _divide_texts(data, listed).items()}
     if not texts["training"]:
         raise SigmaDataError(f"{place}: there is no text to train on. Give files with text.")

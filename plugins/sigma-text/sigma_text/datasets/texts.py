@@ -10,16 +10,20 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_data.datasets.splits import Loaded
+from sigma_data.labels import list_first
 from sigma_data.pictures.archive import is_archive
+from sigma_data.pictures.folder import subfolders
 from sigma_data.pictures.labelled import read_folders, split_folders
 from sigma_data.readers.samples import ARRAYS
 from sigma_kernel import Dataset, Inspection, Label, SigmaDataError
-from sigma_kernel.settings import ge
+from sigma_kernel.settings import ge, optional
 from sigma_text.datasets.encoded_texts import EncodedTexts, LabelledTexts
 from sigma_text.datasets.packing import check_parts, note_others, pack_splits, read_documents
 from sigma_text.decoding import TextDecoding, list_texts, read_texts
 from sigma_text.profile import inspect_running, inspect_texts
 from sigma_text.vocabularies import TokenVocabulary, read_vocabulary
+
+LARGEST, LONGEST = 1 << 24, 1 << 30  # bytes of a file of a class, and of another
 
 
 @define(eq=False)
@@ -30,10 +34,11 @@ class Texts(EncodedTexts):
     order of their paths.  Hidden files are left out, and files with other ends are, with a warning.  What the encoder
     learns from the training split is saved with the run, so that ``sigma predict RUN text.txt`` reads other texts.
 
-    Files without folders of classes, or a single file, are packed: all tokens of a split follow one another, with index
-    0 between two texts, and are cut into windows of ``context`` tokens.  ``inputs`` and ``targets``, int32, are
-    windows; a target is the token that follows.  The encoder must be ``tokens``; its ``length`` then has no meaning.
-    Splits have their share of the texts; a single one is cut, in the order of the splits.
+    Files without folders of two or more classes, or a single file, are packed: all tokens of a split follow one
+    another, with index 0 between two texts, and are cut into windows of ``context`` tokens.  ``inputs`` and
+    ``targets``, int32, are windows; a target is the token that follows.  The encoder must be ``tokens``; its
+    ``length`` then has no meaning.  Splits have their share of the texts; a single one is cut, in the order of the
+    splits.
 
     Folders named ``training`` (or ``train``), ``validation`` (``val``) and ``test`` above those of the classes are the
     splits; ``split`` then has no meaning.
@@ -43,7 +48,7 @@ class Texts(EncodedTexts):
             configuration, a relative one starts in the directory of the configuration.
         ends: Ends of the names of text files, in lower case; ``""`` is any.
         encoding: Encoding of the files.
-        largest: Most bytes of a file.
+        largest: Most bytes of a file; by default 16 MiB of one in the folder of a class, and 1 GiB of another.
         context: Tokens of a window, of texts without classes.
         divider: What divides a file without a class into texts, such as ``"<|endoftext|>"``; by default it is one.
     """
@@ -51,7 +56,7 @@ class Texts(EncodedTexts):
     folder: Path = field(converter=Path)
     ends: tuple[str, ...] = field(default=(".txt",), converter=tuple, kw_only=True)
     encoding: str = field(default="utf-8-sig", kw_only=True)
-    largest: int = field(default=1 << 24, validator=ge(1), kw_only=True)
+    largest: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
     context: int = field(default=128, validator=ge(1), kw_only=True)
     divider: str = field(default="", kw_only=True)
 
@@ -62,15 +67,26 @@ class Texts(EncodedTexts):
 
     @property
     def decoding(self) -> TextDecoding:
-        """Return how files are read."""
-        return TextDecoding(self.encoding, self.largest)
+        """Return how the files of classes are read."""
+        return TextDecoding(self.encoding, self.largest or LARGEST)
 
     def read(self) -> LabelledTexts:
         """Return the texts of all files."""
+        self._check_loose()
         listed = read_folders(self.folder, self.ends, "text")
         check_parts(self.folder, listed.parts)
         texts = read_texts(self.folder, listed.pictures, self.ends, self.decoding)
         return LabelledTexts(texts, listed.classes.tolist(), listed.parts, note_others(listed.others))
+
+    def _check_loose(self) -> None:
+        """Raise SigmaDataError for texts beside a single folder, of which neither can be meant."""
+        paths = list_texts(self.folder, self.ends)[0]
+        folders = [*{path.partition("/")[0] for path in paths if "/" in path}]
+        if (loose := [path for path in paths if "/" not in path]) and len(folders) == 1:
+            raise SigmaDataError(
+                f"{self.folder}: {list_first(loose)} is not in the folder of a class, and {list_first(folders)} is the "
+                "only folder. Move its texts out of it, or make a folder for each class."
+            )
 
     def profile(self) -> Inspection:
         """Return the lengths and the words of the texts, by class if they have any, as ``sigma data show`` does."""
@@ -83,16 +99,23 @@ class Texts(EncodedTexts):
     # -- texts without classes -----------------------------------------------------------------------------------------
     @property
     def has_classes(self) -> bool:
-        """Return whether files are in a folder for each class; only their names are read."""
-        if self.folder.is_file():
-            return is_archive(self.folder)
-        depth = len(split_folders(self.folder)[:1])
-        paths = list_texts(self.folder, self.ends)[0]
-        return not paths or any(path.count("/") > depth for path in paths)
+        """Return whether files are in folders of two classes or more; only their names are read.
+
+        A single folder is none of a class, unless there are files beside it, which is an error when they are read.
+        """
+        if self.folder.is_file() and not is_archive(self.folder):
+            return False
+        depth = len(split_folders(self.folder, self.ends)[:1])
+        paths = [path.split("/") for path in list_texts(self.folder, self.ends)[0]]
+        homes = {path[depth] if len(path) > depth + 1 else "" for path in paths}
+        return not paths or len(homes if depth else homes.union(subfolders(self.folder, self.ends))) > 1
 
     def read_documents(self) -> LabelledTexts:
         """Return the texts of all files, without classes."""
-        return read_documents(self.folder, self.decoding, self.ends, self.divider)
+        return self._read_documents(self.folder)
+
+    def _read_documents(self, place: Path) -> LabelledTexts:
+        return read_documents(place, TextDecoding(self.encoding, self.largest or LONGEST), self.ends, self.divider)
 
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return all rows, encoded as if all were for training."""
@@ -120,7 +143,7 @@ class Texts(EncodedTexts):
         vocabulary = read_vocabulary((learned or {}) if learned is not None or self.has_classes else self._state)
         if not isinstance(vocabulary, TokenVocabulary) or path.suffix.lower() in ARRAYS:
             return super().samples(path, shape, white, learned)
-        codes = vocabulary.pack(read_documents(path, self.decoding, self.ends, self.divider).texts)
+        codes = vocabulary.pack(self._read_documents(path).texts)
         (length,) = shape
         if len(codes) < length:
             raise SigmaDataError(f"{path}: has {len(codes)} tokens; a sample takes {length}. Give a longer text.")

@@ -44,7 +44,7 @@ class TextInspector(Inspector):
         """Return whether a folder or an archive has text files, a file is running text, or its name is a table's."""
         tables = TableInspector()
         if is_archive(place) and not tables.takes(place):
-            return any("/" in file.path for file in list_pictures(place, (END,)).pictures)
+            return bool(list_pictures(place, (END,)).pictures) and not list_pictures(place).pictures
         if not place.is_dir():
             return tables.takes(place) or is_prose(place)
         if tables.takes(place) or not any(place.glob(f"**/*{END}")):
@@ -96,7 +96,7 @@ def _draft_texts(place: Path, written: str, wishes: Mapping[str, str]) -> Config
     head = f"{place.name}: {describe_running(listed.texts, profile)}"
     lines = ('dataset = "texts"', f"folder = {quote(written)}")
     notes = [*listed.notes, *describe_texts(listed.texts, profile)]
-    name = place.stem if place.is_file() else place.name
+    name = place.stem if place.is_file() and not is_archive(place) else strip_end(place.name)
     draft = LanguageDraft(name or "texts", head, lines, listed.texts, bool(listed.parts), notes)
     return ConfigurationDraft(draft.name, draft.text, draft.notes)
 
