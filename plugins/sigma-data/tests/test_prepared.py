@@ -19,7 +19,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
-from sigma_data import Tabular
+from sigma_data import Shares, Tabular
 from sigma_data.encoders.number import NumberEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
 from sigma_data.examining import gathering
@@ -197,6 +197,26 @@ def test_blocks_have_equal_sizes_and_are_drawn_from_together(table):
     assert len(rows.column("targets")) == 192
 
 
+@pytest.mark.parametrize("rows", [None, 7])
+@pytest.mark.parametrize("settings", [{}, {"time": "sold"}, {"fold": {"number": 1, "of": 3}}], ids=str)
+def test_a_part_of_a_table_keeps_the_groups_together_when_it_is_divided(tmp_path, rows, settings):
+    numbered = make_frame()[["sold", "price"]].assign(number=np.arange(N), agent=np.arange(N) // 5)
+    numbered.to_parquet(tmp_path / "houses.parquet")
+    columns = {"number": {"type": "number", "scale": "none"}}
+    data = in_blocks(tmp_path / "houses.parquet", rows, group="agent", columns=columns, **settings)
+    for whole in (data, data["training"], data["training"].encode("targets", None)):
+        parts = Shares(whole, split={"training": 0.6, "validation": 0.4})
+        agents = [read_agents(part) for part in parts.values()]
+        assert agents == [part.groups() for part in parts.values()]  # type: ignore[attr-defined]
+        assert not {*agents[0]} & {*agents[1]}
+
+
+def read_agents(part: Dataset) -> list[int]:
+    """Return the agent of each row of a table of numbered rows, five of which have the same."""
+    column = [*part.column_names("inputs")].index("number")
+    return [int(number) // 5 for number in read_all(part)["inputs"][:, column]]
+
+
 @pytest.mark.parametrize(("memory", "kept"), [("0 B", 0), ("1 MB", 4), ("15 KB", 1)])
 def test_as_many_blocks_stay_in_memory_as_fit(table, memory, kept):
     rows = in_blocks(table, 50, memory=memory)["training"]
@@ -254,7 +274,7 @@ def test_an_interrupted_preparation_is_continued(tmp_path, name, time, monkeypat
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from sigma_data import Tabular
+from sigma_data import Shares, Tabular
 from sigma_data.prepared import preparing
 
 encode, calls = preparing.EncodedBatch.from_batch, []

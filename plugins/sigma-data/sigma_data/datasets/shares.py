@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
@@ -11,7 +11,6 @@ from attrs import define, field
 from sigma_data.datasets.splits import Divided, Loaded, shares
 from sigma_data.hashing import KEY, kept_parts_of, parts_of
 from sigma_data.stream import Stream
-from sigma_data.subset import Subset
 from sigma_kernel import Dataset, Label, SigmaConfigError
 
 
@@ -54,7 +53,8 @@ class Shares(Divided):
 
     def groups(self) -> Sequence[Hashable] | None:
         """Return the groups of the other data set."""
-        return self.dataset.groups() if isinstance(self.dataset, Divided | Subset) else None
+        find_groups: Callable[[], Sequence[Hashable] | None] | None = getattr(self.dataset, "groups", None)
+        return None if find_groups is None else find_groups()
 
     def load(self) -> Loaded:
         """Return the splits; rows of streams, and those with keys, are divided by what they are, not by their place."""

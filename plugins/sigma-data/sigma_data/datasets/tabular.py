@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -139,6 +139,7 @@ class Tabular(Divided):
         metadata={"accepts": int | str | None},
     )  # fmt: skip
     cache: Path | None = field(default=None, converter=converters.optional(Path), kw_only=True)
+    _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError without a target, and for a section of targets that holds something else."""
@@ -184,11 +185,15 @@ class Tabular(Divided):
         """Return the rows of all splits, encoded, in the order of the table or of time."""
         _, whole = self._read_parts()
         every = (
-            self._layout.cut(Subset(whole, np.arange(len(whole))))
+            self._layout.cut(Subset(whole, np.arange(len(whole)), self._groups))
             if any(map(is_mapped, whole.arrays.values()))
             else whole
         )
         return every, self._name_classes(whole)
+
+    def groups(self) -> Sequence[Hashable] | None:
+        """Return the group of each row, if there are groups."""
+        return self._groups
 
     def _name_classes(self, whole: Arrays) -> tuple[Label, ...]:
         """Return the labels of the first section of classes; empty if there is none."""
@@ -256,8 +261,8 @@ class Tabular(Divided):
             for section, names in roles.by_section.items()
         }
         goals = Arrays(targets=next(iter(targets.values())))
-        groups = tuple(table[roles.group].to_pylist()) if roles.group else None
-        parts = split(goals, self.split, self.split_by, self.seed, groups=groups, fold=self.fold)
+        self._groups = tuple(table[roles.group].to_pylist()) if roles.group else None
+        parts = split(goals, self.split, self.split_by, self.seed, groups=self._groups, fold=self.fold)
         return targets, parts, goals.block(0)["targets"]
 
     def _join(

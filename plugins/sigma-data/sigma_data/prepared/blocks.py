@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -108,6 +108,10 @@ class RowBlocks(Derived):
         same = own.keys() == others.keys() and all(own[name] is others[name] for name in own)
         resident = self._resident if same else ResidentBlocks(self._room)
         return RowBlocks(dataset, self._block_rows, self._row_bytes, resident)
+
+    def groups(self) -> Sequence[Hashable] | None:
+        """Return the group of each row, if there are groups."""
+        return self.dataset.groups()  # type: ignore[attr-defined, no-any-return]
 
     @property
     def blocks(self) -> int:
