@@ -60,7 +60,8 @@ FEATURES = {  # what tests of the suite stand for
     " inputs_that_a_step_only_reads_stay_valid",
     "data read where they are": "rows_that_are_shared_train_to_the_same_bits_and_are_not_changed",
     "bursts": "one_burst_equals_single_steps_bit_for_bit training_steps_agree_with_a_handwritten_numpy_loop"
-    " a_live_value_may_be_one_number_or_one_per_step a_burst_ends_after_a_non_finite_loss",
+    " a_live_value_may_be_one_number_or_one_per_step a_burst_ends_after_a_non_finite_loss"
+    " estimates_are_seconds_and_a_function_of_the_graph the_first_tier_computes_from_iteration_0",
     "several threads": "many_threads_may_use_one_backend_at_once many_threads_may_call_one_program_at_once",
     "equal bits each time": "equal_runs_give_equal_bits large_results_have_the_same_bits_each_time"
     " orders_of_rows_are_those_of_the_kernel",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import PurePath
 from typing import Any
@@ -164,8 +165,10 @@ class EncodedColumns(Extractor):
             return parts[0]
         whole = np.empty((rows, sum(part.shape[1] for part in parts)), np.result_type(*parts))
         join_columns(parts, whole[:BATCH])
-        rest = range(BATCH, rows, BATCH)
-        map_in_threads(lambda first: join_columns(apply(first), whole[first : first + BATCH]), rest)
+        wider = {*map_in_threads(partial(_write, apply, whole), range(BATCH, rows, BATCH))} - {whole.dtype}
+        if wider:  # numbers of later rows do not fit: all are computed again
+            whole = np.empty(whole.shape, np.result_type(whole, *wider))
+            map_in_threads(partial(_write, apply, whole), range(0, rows, BATCH))
         return whole
 
     def _replace_training(
@@ -255,6 +258,15 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
 def _to_plain(value: Any) -> Any:
     """Return a setting as JSON holds it."""
     return [*value] if isinstance(value, tuple) else str(value) if isinstance(value, PurePath) else value
+
+
+def _write(apply: Callable[[int], list[np.ndarray]], whole: np.ndarray, first: int) -> np.dtype[Any]:
+    """Write the columns of a batch of rows, if their type fits; return the type that fits them."""
+    parts = apply(first)
+    fitting = np.result_type(whole, *parts)
+    if fitting == whole.dtype:
+        join_columns(parts, whole[first : first + BATCH])
+    return fitting
 
 
 def join_columns(parts: Sequence[np.ndarray], whole: np.ndarray) -> None:

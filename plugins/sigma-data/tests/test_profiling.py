@@ -236,3 +236,19 @@ def test_marks_of_missing_values_among_words_are_categories_and_said_to_be():
 def test_names_of_columns_are_one_line_of_a_table_each():
     profile = profile_table(pa.table({"two\r\nlines": [1.5, 2.5], "n" * 100: [1, 2]}), "t")
     assert [row[0] for row in profile.table()] == ["column", "two lines", "n" * 59 + "…"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1_700_000_000_000_000_000 + 7 * i for i in range(200)],
+        [1e17 + 16 * i for i in range(200)],
+        [1e308, -1e308, 1e308],
+        [float(np.finfo(np.float64).max), 1.0, 2.0],
+    ],
+)
+def test_large_numbers_have_finite_figures_and_a_histogram(values: list[float]) -> None:
+    column = profile_table(pa.table({"number": values}), "t")["number"]
+    assert all(np.isfinite(figure) for figure in column.figures.values())
+    assert sum(column.histogram) == len(values)
+    json.dumps(column.to_json(), allow_nan=False)

@@ -106,7 +106,7 @@ def test_a_table_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     starts: list[Any] = []
     iterate = RecordBatches._iterate
     monkeypatch.setattr(
-        RecordBatches, "_iterate", lambda self, columns: starts.append(columns) or iterate(self, columns)
+        RecordBatches, "_iterate", lambda self, columns, *more: starts.append(columns) or iterate(self, columns, *more)
     )
     draft(path)
     assert starts == [None]

@@ -24,8 +24,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sigma_data.readers import delimited
+from sigma_data.sources import local
 from sigma_data.sources.file import File
 from sigma_data.tables import open_table
+from sigma_data.tables.text import open_text
 from sigma_kernel import SigmaConfigError, SigmaDataError
 
 TABLE = pa.table({
@@ -487,3 +489,24 @@ def test_a_format_and_settings_that_do_not_fit_are_refused(tmp_path: Path) -> No
     with pytest.raises(SigmaDataError, match="there is no column 'd'"):
         open_table(path).read(["d"])
     assert open_table(File(path)).read().equals(numbers(3))
+
+
+@pytest.mark.parametrize("chunk", [64, 1 << 23])
+def test_identifiers_keep_leading_zeros_after_pieces_of_other_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(delimited, "CHUNK", chunk)
+    cells = [f"{i}.5" for i in range(200)] + [f"{i:06}" for i in range(200)]
+    (tmp_path / "t.csv").write_text("id,x\n" + "".join(f"{cell},1\n" for cell in cells))
+    assert open_text(local(tmp_path / "t.csv"), exact=["id"]).read(["id"]).to_pydict() == {"id": cells}
+
+
+def test_lines_that_end_in_returns_are_no_columns(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_bytes(b"a,b\r" + b"1,2\r" * 60_000)
+    assert open_table(tmp_path / "t.csv").read().num_rows == 60_000
+
+
+@pytest.mark.parametrize("cells", [[" ", "\u00a0"], [" NA", "NA"], ["", " "]])
+def test_a_column_of_blanks_has_no_values(tmp_path: Path, cells: list[str]) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"1,{cell}\n" for cell in cells))
+    assert open_table(tmp_path / "t.csv").read(["b"])["b"].null_count == 2

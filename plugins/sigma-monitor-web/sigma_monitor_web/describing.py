@@ -22,7 +22,7 @@ from attrs import frozen
 
 from sigma_kernel import Dataset, Inspection, Inspector
 from sigma_kernel.errors import SigmaError, error_text
-from sigma_kernel.graph import Spec
+from sigma_kernel.graph import DTYPES, Spec
 from sigma_monitor_control.protocol.pictures import picture
 from sigma_monitor_web.reading import OFFLINE, bound, limit_time
 from sigma_run.config import open_data
@@ -45,7 +45,7 @@ class SavedRows(Dataset):
     @property
     def sections(self) -> Mapping[str, Spec]:
         """Return the shape and dtype of one sample of each section."""
-        return {name: Spec(values.shape[1:], values.dtype.name) for name, values in self.arrays.items()}
+        return {name: Spec(values.shape[1:], _name_dtype(values.dtype)) for name, values in self.arrays.items()}
 
     @property
     def blocks(self) -> int:
@@ -67,6 +67,11 @@ class SavedRows(Dataset):
     def column_names(self, section: str) -> list[str]:
         """Return the names of the columns of a section."""
         return self.columns.get(section, [])
+
+
+def _name_dtype(dtype: np.dtype[Any]) -> str:
+    """Return the dtype of the graph that holds values of a dtype: of bytes and short integers, int32."""
+    return dtype.name if dtype.name in DTYPES else "int32" if dtype.itemsize < 4 else "int64"
 
 
 # -- data --------------------------------------------------------------------------------------------------------------

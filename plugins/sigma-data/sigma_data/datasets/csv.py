@@ -16,14 +16,12 @@ from sigma_data.datasets.csv_target import CsvTarget, missing_values
 from sigma_data.datasets.splits import Divided
 from sigma_data.examination import examine_columns
 from sigma_data.extractors.columns import as_tuple, cut
-from sigma_data.profiling.inspectors import inspect_table
 from sigma_data.readers.csv import DELIMITER, REST, CsvReader, place
 from sigma_data.readers.figures import DECIMAL, THOUSANDS, Figures, differ
 from sigma_data.readers.samples import SamplesReader
 from sigma_data.sources import local
 from sigma_data.table import Table, read_table
-from sigma_data.tables import open_table
-from sigma_kernel import Inspection, Label, SigmaConfigError, SigmaDataError, Source
+from sigma_kernel import Label, SigmaConfigError, SigmaDataError, Source
 from sigma_kernel.settings import SHAPE, finite, in_, is_finite, min_len, must, optional
 
 
@@ -284,10 +282,6 @@ class Csv(Divided):
             raise SigmaDataError(f"{first}: the {what}: a value is missing. Fill it in, or set missing = 'drop'.")
         filled = inputs if isinstance(self.missing, str) else np.where(np.isnan(inputs), self.missing, inputs)
         return filled, targets, lines
-
-    def profile(self) -> Inspection:
-        """Return what the file holds, as ``sigma data show`` prints it."""
-        return inspect_table(open_table(self.path, **self.format), self.path.name)
 
     @property
     def _form(self) -> dict[str, Any]:

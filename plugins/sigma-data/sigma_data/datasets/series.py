@@ -12,13 +12,12 @@ from attrs import define, field
 
 from sigma_data.datasets.splits import Loaded, Splits, read_fold, shares
 from sigma_data.extractors.columns import as_tuple
-from sigma_data.profiling.inspectors import inspect_table
 from sigma_data.readers.csv import place as find_column
 from sigma_data.sources import stamp_of
 from sigma_data.sources.file import File
 from sigma_data.splitting import FOLDED, Folding
 from sigma_data.tables import open_alike, open_table
-from sigma_kernel import Encoder, Inspection, SigmaConfigError
+from sigma_kernel import Encoder, SigmaConfigError
 from sigma_kernel.settings import ge, in_
 
 Gaps = Literal["cut", "hold"]
@@ -93,10 +92,6 @@ class Series(Splits):
         """Return the columns with what their encoders learned, and the form of windows, to predict with."""
         self._load_once()
         return self._held
-
-    def profile(self) -> Inspection:
-        """Return what the table holds, as ``sigma data show`` prints it."""
-        return inspect_table(open_table(self.path, **self.format), self.path.name)
 
     def load(self) -> Loaded:
         """Return the splits; there are no classes."""

@@ -16,6 +16,7 @@ MOST = 1 << 20  # rows that are looked at
 COUNTED = 12  # most frequent values of a column
 SHOWN = 5  # of them in a line
 SAMPLES = 8  # rows
+LARGE = 1e150  # whose square is finite
 BARS = 12  # of a small chart
 BLOCKS = "▁▂▃▄▅▆▇█"
 NUMERIC: tuple[Kind, ...] = ("number", "identifier")
@@ -178,9 +179,13 @@ def _holds_numbers(column: Any) -> bool:
 
 
 def _summarise(values: np.ndarray) -> tuple[dict[str, float], tuple[int, ...]]:
+    """Return figures and a histogram of finite numbers; they are scaled, so that nothing overflows."""
+    scale = max(1.0, float(np.abs(values).max()) / LARGE)
+    scaled = values / scale if scale > 1 else values
     figures = {
-        "minimum": values.min(), "median": np.median(values), "maximum": values.max(), "mean": values.mean(),
-        "deviation": values.std(),
+        "minimum": values.min(), "median": np.median(scaled) * scale, "maximum": values.max(),
+        "mean": scaled.mean() * scale, "deviation": scaled.std() * scale,
     }  # fmt: skip
-    counts, _ = np.histogram(values, BARS) if np.ptp(values) > 0 else ((), ())
+    span = np.ptp(scaled)
+    counts = np.histogram((scaled - scaled.min()) / span, BARS, (0, 1))[0] if span > 0 else ()
     return {name: float(value) for name, value in figures.items()}, tuple(int(count) for count in counts)

@@ -36,11 +36,12 @@ def kind_of(column: Any, figures: Figures) -> Kind:
 
 
 def string_kind(column: Any, figures: Figures) -> Kind:
-    """Return LOOSE for a column whose values are all numbers, None for one of gaps alone, else the type of strings."""
+    """Return LOOSE for a column whose values are all numbers, None for an empty one, else the type of strings."""
     cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist() if cell is not None]
     if all(cell.lower() in MISSING or figures.is_number(cell) for cell in cells):
         with suppress(ValueError):
-            return LOOSE if loosen(column, figures).null_count < len(column) else None
+            known = loosen(column, figures).null_count < len(column) or column.null_count < len(column)
+            return LOOSE if known else None
     return pa.string()
 
 

@@ -139,7 +139,7 @@ class TextTable:
     def _look_swiftly(self) -> None:
         """Find kinds and lines; keep the parsed rows if there are few."""
         tables, size = list[Any](), 0
-        for table, lines, kinds in map_ahead(self._look_into, self._pieces()):
+        for table, lines, kinds in map_ahead(self._look_into, ((piece, self._likely) for piece in self._pieces())):
             self.lines.append(lines)
             self.kinds = {name: join_kinds(self.kinds.get(name), kinds[name]) for name in self.names}
             size += table.nbytes
@@ -149,23 +149,31 @@ class TextTable:
         except ValueError:
             self._parsed = None  # pieces differ: they are parsed again in the joined types
 
-    def _look_into(self, piece: Piece) -> tuple[Any, Sequence[int] | np.ndarray, dict[str, Kind]]:
+    @property
+    def _likely(self) -> Mapping[str, Any]:
+        """Return the types of columns in earlier pieces; of exact ones, a type would hide how numbers are written."""
+        kinds = {name: kind for name, kind in self.kinds.items() if name not in self.exact}
+        return {name: parsed_type(kind) for name, kind in kinds.items() if kind not in (None, LOOSE)}
+
+    def _look_into(
+        self, item: tuple[Piece, Mapping[str, Any]]
+    ) -> tuple[Any, Sequence[int] | np.ndarray, dict[str, Kind]]:
         """Return the rows of a piece as they are parsed, the lines that they are on, and the kinds of the columns."""
-        table = self._parse_swiftly(piece)
+        piece, likely = item
+        table = self._parse_swiftly(piece, likely)
         lines = line_ranges(piece.number_rows(table.num_rows))
         return table, lines, {name: self._kind(table[name], name, piece) for name in self.names}
 
-    def _parse_swiftly(self, piece: Piece) -> Any:
+    def _parse_swiftly(self, piece: Piece, likely: Mapping[str, Any]) -> Any:
         """Return the rows of a piece; in the types of earlier pieces, if it fits them, which saves time."""
-        likely = {name: parsed_type(kind) for name, kind in self.kinds.items() if kind not in (None, LOOSE)}
         with suppress(ValueError):
             return self._parse(piece, likely)
         return self._parse(piece)
 
     def _kind(self, column: Any, name: str, piece: Piece) -> Kind:
-        if name in self.exact and pa.types.is_integer(column.type):
-            cells = self._parse(piece, {name: pa.string()}, [name])[name]
-            return pa.string() if has_leading_zeros(cells) else kind_of(column, self._figures)
+        written = name in self.exact and (pa.types.is_integer(column.type) or is_float(column))
+        if written and has_leading_zeros(self._parse(piece, {name: pa.string()}, [name])[name]):
+            return pa.string()
         if is_float(column) and may_merge(column):
             cells = self._parse(piece, {name: pa.string()}, [name])[name]
             return pa.string() if merges(column, cells) else pa.float64()
@@ -197,7 +205,7 @@ def _count_columns(source: Source, dialect: Dialect) -> int:
     mark, count = dialect.delimiter.encode(dialect.encoding.removesuffix("-sig")), 1
     with source.open() as stream:
         for _ in range(LINE // CHUNK):
-            piece, end, _ = stream.read(CHUNK).partition(b"\n")
+            piece, end, _ = stream.read(CHUNK).replace(b"\r", b"\n").partition(b"\n")
             if b'"' in piece:
                 return 0
             count += piece.count(mark)
