@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +231,24 @@ def test_as_many_blocks_stay_in_memory_as_fit(table, memory, kept):
             first[i][0] = 1.0
 
 
+def count_resident(parts: Iterable[Dataset]) -> int:
+    """Return the bytes of inputs that are the same memory when they are read again."""
+    parts = [*parts]
+    first, again = ([part.block(i)["inputs"] for part in parts for i in range(part.blocks)] for _ in range(2))
+    return sum(a.nbytes for a, b in zip(first, again, strict=True) if np.shares_memory(a, b))
+
+
+def test_all_splits_of_a_table_have_the_same_memory(table):
+    data = in_blocks(table, 8, memory="5 KB", split={"training": 0.4, "validation": 0.3, "test": 0.3})
+    size = data["training"].block(0)["inputs"].nbytes
+    assert 5000 - size < count_resident(data.values()) <= 5000
+    parts, _ = data.load()
+    assert count_resident(parts.values()) == 0
+    data._loaded = None  # which makes room
+    gc.collect()
+    assert 5000 - size < count_resident(parts.values()) <= 5000
+
+
 @pytest.mark.parametrize("name", ["houses.parquet", "houses.csv"])
 def test_a_large_table_is_read_in_blocks_of_4_mib(tmp_path, name, monkeypatch):
     path = tmp_path / name
@@ -349,13 +368,13 @@ def test_a_table_that_changes_is_prepared_again(table, cache):
     check_equal(in_blocks(table)["training"], Tabular(table, "price")["training"])
     table.write_bytes(content)
     os.utime(table, ns=(status.st_atime_ns, status.st_mtime_ns))
-    in_blocks(table)["training"]
-    assert len(list_entries()) == 2
+    in_blocks(table)["training"]  # which cannot be told from a change that was hidden
+    assert len(list_entries()) == 3
     in_blocks(table, seed=1)["training"]
     in_blocks(table, block_dtype="float32")["training"]
     in_blocks(table, columns={"city": "hashing"})["training"]
     in_blocks(table, rows=9, memory="1 MB")["training"]  # the same arrays
-    assert len(list_entries(cache)) == 5
+    assert len(list_entries(cache)) == 6
 
 
 def change_in_place(path: Path) -> None:
@@ -581,3 +600,47 @@ def test_a_profile_reads_the_first_rows_and_counts_all(tmp_path, name, monkeypat
     profile = Tabular(tmp_path / name, "price").profile()
     assert profile.document["rows"] == N
     assert profile.document["columns"][0]["distinct"] == 90
+
+
+@pytest.mark.parametrize("rows", [1.5, 2.0, True, 0])
+def test_rows_of_a_block_are_whole(table, rows):
+    with pytest.raises(SigmaConfigError, match="block_rows"):
+        in_blocks(table, block_rows=rows)
+
+
+def test_the_cache_may_be_in_the_home_directory(table):
+    assert Tabular(table, "price", cache="~/blocks").cache == Path.home() / "blocks"
+
+
+def test_arrays_that_another_process_has_mapped_stay_when_they_are_prepared_again(tmp_path):
+    entry, kind = PreparedEntry(tmp_path / "a"), np.dtype(np.float32)
+    with entry.hold_lock():
+        entry.create("inputs", (1000, 4), kind)[:] = 1.0
+        mapped = entry.map("inputs", (1000, 4), kind)
+        entry.create("inputs", (2, 4), kind)
+    assert mapped is not None
+    assert mapped.sum() == 4000.0
+
+
+def test_an_array_that_cannot_be_opened_is_no_reason_to_prepare_it_again(tmp_path, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(np, "load", refuse)
+    with pytest.raises(SigmaDataError, match="Too many open files"):
+        PreparedEntry(tmp_path / "a").map("inputs", (2, 4), np.dtype(np.float32))
+
+
+def test_a_lock_that_may_only_be_read_is_taken(tmp_path, monkeypatch):
+    entry, opens = PreparedEntry(tmp_path / "a"), os.open
+    with entry.hold_lock():
+        pass
+
+    def open_read_only(path: Path, flags: int, *more: int) -> int:
+        if flags & os.O_CREAT and str(path).endswith(".locked"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opens(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", open_read_only)
+    with entry.hold_lock():
+        assert entry.folder.is_dir()

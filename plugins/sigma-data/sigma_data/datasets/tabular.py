@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from attrs import converters, define, evolve, field, frozen
+from attrs.validators import and_
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.datasets.splits import Divided, Loaded
@@ -17,7 +18,7 @@ from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
 from sigma_data.pictures.sizes import free_memory, parse_size
-from sigma_data.prepared.blocks import BlockLayout, is_mapped
+from sigma_data.prepared.blocks import BlockLayout, BlockMemory, is_mapped
 from sigma_data.prepared.opening import find_block_files, open_prepared
 from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.inspectors import inspect_table
@@ -27,7 +28,7 @@ from sigma_data.splitting import split
 from sigma_data.subset import Subset
 from sigma_data.tables import InMemory, as_place, name_place, open_alike, open_table
 from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, SigmaDataError, Source
-from sigma_kernel.settings import ge, in_, optional
+from sigma_kernel.settings import ge, in_, optional, whole
 
 WORDS = np.dtypes.StringDType()
 OTHERS = ("inputs", "weights")  # sections that hold no targets
@@ -83,6 +84,10 @@ class EncodedRows(Titled):
         return evolve(self, array=table.apply(self.rows, self.place), names=table.titles, table=table)
 
 
+def _expand(path: Path | str) -> Path:
+    return Path(path).expanduser()
+
+
 @define(eq=False)
 class Tabular(Divided):
     """A table with one row per sample: CSV, Parquet, Feather, JSON lines, ORC, a folder of these, or a query.
@@ -112,7 +117,7 @@ class Tabular(Divided):
         block_rows: Rows of a block; the table is then read in blocks, however large it is. By default, those of 4 MiB
             for a table of more than 1 GiB of numbers; others are one block.
         block_dtype: Type of the numbers in blocks, ``float32`` or ``float64``.
-        memory: Most bytes of blocks that stay in memory, such as "2 GB"; by default half of what is free.
+        memory: Most bytes of blocks of all splits that stay in memory, such as "2 GB"; by default half of what is free.
         cache: Folder for prepared blocks; by default one in the user's cache directory, or in ``$SIGMA_CACHE``.
     """
 
@@ -130,7 +135,7 @@ class Tabular(Divided):
         default="refuse", validator=in_(("refuse", "drop")), kw_only=True
     )
     format: Mapping[str, Any] = field(factory=dict, kw_only=True)
-    block_rows: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
+    block_rows: int | None = field(default=None, validator=optional(and_(whole, ge(1))), kw_only=True)
     block_dtype: Literal["float32", "float64"] = field(
         default="float32", validator=in_(("float32", "float64")), kw_only=True
     )
@@ -138,8 +143,9 @@ class Tabular(Divided):
         default=None, converter=parse_size, validator=optional(ge(0)), kw_only=True,
         metadata={"accepts": int | str | None},
     )  # fmt: skip
-    cache: Path | None = field(default=None, converter=converters.optional(Path), kw_only=True)
+    cache: Path | None = field(default=None, converter=converters.optional(_expand), kw_only=True)
     _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
+    _block_memory: BlockMemory | None = field(default=None, init=False, repr=False)  # of all splits
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError without a target, and for a section of targets that holds something else."""
@@ -250,7 +256,9 @@ class Tabular(Divided):
 
     @property
     def _layout(self) -> BlockLayout:
-        return BlockLayout(self.block_rows, free_memory() // 2 if self.memory is None else self.memory)
+        if self._block_memory is None:
+            self._block_memory = BlockMemory(free_memory() // 2 if self.memory is None else self.memory)
+        return BlockLayout(self.block_rows, self._block_memory)
 
     def _divide(
         self, table: Any, roles: Roles, place: Place, where: str

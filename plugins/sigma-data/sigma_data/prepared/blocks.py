@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from threading import Lock
 from typing import Any
@@ -36,12 +37,39 @@ class PreparedRows(Titled):
 
 
 @define(eq=False)
-class ResidentBlocks:
-    """Copies of blocks that stay in memory, while there is room for so many bytes."""
+class BlockMemory:
+    """How many bytes of blocks may still be copied to memory, from all splits of a table together."""
 
     room: int
+    _given_back: deque[int] = field(factory=deque, init=False)
+    _lock: Lock = field(factory=Lock, init=False)
+
+    def take(self, size: int) -> bool:
+        """Return whether there is room for so many bytes, which are then taken."""
+        with self._lock:
+            while self._given_back:
+                self.room += self._given_back.popleft()
+            if size > self.room:
+                return False
+            self.room -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Make room for so many bytes again; the lock is not taken, as the garbage collector calls this anywhere."""
+        self._given_back.append(size)
+
+
+@define(eq=False)
+class ResidentBlocks:
+    """Copies of blocks of a split that stay in memory, while there is room."""
+
+    memory: BlockMemory
     _held: dict[tuple[int, int], Block] = field(factory=dict, init=False)  # by first and last row
     _lock: Lock = field(factory=Lock, init=False)
+
+    def __del__(self) -> None:
+        """Make room for the blocks of other splits."""
+        self.memory.give_back(sum(map(_count_bytes, self._held.values())))
 
     def get(self, key: tuple[int, int], read: Callable[[], Block]) -> Block:
         """Return a block, from memory if it is there."""
@@ -49,24 +77,22 @@ class ResidentBlocks:
             if key in self._held:
                 return self._held[key]
         block = read()
-        size = sum(values.nbytes for values in block.values())
         with self._lock:
-            if key in self._held or size > self.room:
+            if key in self._held or not self.memory.take(_count_bytes(block)):
                 return self._held.get(key, block)
-            self.room -= size
             self._held[key] = {name: np.array(values) for name, values in block.items()}
             return self._held[key]
 
 
 @frozen
 class BlockLayout:
-    """How many rows a block has, by default so many that it has 4 MiB, and how many bytes of them stay in memory.
+    """How many rows a block has, by default so many that it has 4 MiB, and the memory of blocks that stay there.
 
     The layout is a function of the columns and the settings alone: runs have the same bits, whatever stays in memory.
     """
 
     block_rows: int | None
-    memory: int
+    memory: BlockMemory
 
     def rows_per_block(self, row_bytes: int) -> int:
         """Return the rows of a block; raise SigmaConfigError for blocks above 1 GiB."""
@@ -95,7 +121,7 @@ class RowBlocks(Derived):
     def __init__(self, rows: Subset, block_rows: int, row_bytes: int, resident: ResidentBlocks) -> None:
         super().__init__(rows)
         self._numbers, self._block_rows, self._row_bytes = rows.rows_of_dataset, block_rows, row_bytes
-        self._resident, self._room = resident, resident.room
+        self._resident = resident
         self.starts = [*range(0, len(self._numbers), block_rows), len(self._numbers)]
 
     def __repr__(self) -> str:
@@ -106,7 +132,7 @@ class RowBlocks(Derived):
         assert isinstance(dataset, Subset)
         own, others = (self._mapped_arrays(rows) for rows in (self.dataset, dataset))
         same = own.keys() == others.keys() and all(own[name] is others[name] for name in own)
-        resident = self._resident if same else ResidentBlocks(self._room)
+        resident = self._resident if same else ResidentBlocks(self._resident.memory)
         return RowBlocks(dataset, self._block_rows, self._row_bytes, resident)
 
     def groups(self) -> Sequence[Hashable] | None:
@@ -152,6 +178,10 @@ class RowBlocks(Derived):
     @staticmethod
     def _mapped_arrays(rows: Any) -> dict[str, np.ndarray]:
         return {name: values for name, values in rows.dataset.arrays.items() if is_mapped(values)}
+
+
+def _count_bytes(block: Block) -> int:
+    return sum(values.nbytes for values in block.values())
 
 
 def is_mapped(values: np.ndarray) -> bool:

@@ -6,6 +6,7 @@ two processes from preparing the same table at once.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -100,6 +101,7 @@ class PreparedEntry:
     def create(self, section: str, shape: tuple[int, ...], dtype: np.dtype) -> np.memmap[Any, Any]:
         """Return a new array, mapped to a file that has its full size on the disk; nothing is left after an error."""
         path = self._array_path(section)
+        path.unlink(missing_ok=True)  # another process may have mapped it, and goes on with what it has
         try:
             array = np.lib.format.open_memmap(path, "w+", dtype, shape)
             with open(path, "rb+") as file:
@@ -111,10 +113,14 @@ class PreparedEntry:
 
     def map(self, section: str, shape: tuple[int, ...], dtype: np.dtype, mode: str = "r") -> np.ndarray | None:
         """Return an array, mapped to memory; None if it is not there in this form."""
-        with suppress(OSError, ValueError, EOFError):
-            array = np.load(self._array_path(section), mmap_mode=mode, allow_pickle=False)  # type: ignore[arg-type]
-            return array if array.shape == shape and array.dtype == dtype else None
-        return None
+        path = self._array_path(section)
+        try:
+            array = np.load(path, mmap_mode=mode, allow_pickle=False)  # type: ignore[arg-type]
+        except (FileNotFoundError, ValueError, EOFError):
+            return None
+        except OSError as error:
+            raise SigmaDataError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        return array if array.shape == shape and array.dtype == dtype else None
 
     def _array_path(self, section: str) -> Path:
         """Return the path of the array of a section, whose name may be any text."""
@@ -165,7 +171,7 @@ def list_entries(cache: Path | None = None) -> list[PreparedEntry]:
 def _lock(path: Path, wait: bool) -> int:
     """Return the handle of a lock file, which is locked, and still there: another process may have deleted it."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        handle = _open_lock(path)
         try:
             _take_lock(path, handle, wait)
             with suppress(FileNotFoundError):
@@ -175,6 +181,16 @@ def _lock(path: Path, wait: bool) -> int:
             os.close(handle)
             raise
         os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    """Return the handle of a lock file; of one in a folder that others may only read, as it is."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EROFS) or not path.exists():
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _take_lock(path: Path, handle: int, wait: bool) -> None:

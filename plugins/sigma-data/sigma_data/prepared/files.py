@@ -54,7 +54,7 @@ def _describe(path: Path) -> list[Any]:
     except OSError as error:
         raise SigmaDataError(f"{path}: cannot be read: {error.strerror or error}.") from error
     digest = hashlib.sha256(pieces).hexdigest()
-    return [str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ino, digest]
+    return [str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, digest]
 
 
 def _read_pieces(path: Path, starts: Sequence[int], size: int) -> bytes:

@@ -40,8 +40,8 @@ def string_kind(column: Any, figures: Figures) -> Kind:
     cells = [cell.strip() for cell in column.slice(0, SAMPLE).to_pylist() if cell is not None]
     if all(cell.lower() in MISSING or figures.is_number(cell) for cell in cells):
         with suppress(ValueError):
-            known = loosen(column, figures).null_count < len(column) or column.null_count < len(column)
-            return LOOSE if known else None
+            has_cells = loosen(column, figures).null_count < len(column) or column.null_count < len(column)
+            return LOOSE if has_cells else None
     return pa.string()
 
 
