@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 from sigma_layers import (  # noqa: E402
     Attention,
     Dense,
+    DocumentMask,
     Embedding,
     Flatten,
     Input,
@@ -34,6 +35,7 @@ X, Y = RANDOM.normal(size=(2, ROWS, TIME, FEATURES))
 M = RANDOM.normal(size=(ROWS, KEYS, FEATURES))
 LENGTHS, COUNTS = np.array([7, 1, 4], np.int32), np.array([2, 5, 1], np.int32)
 TOKENS, LABELS = RANDOM.integers(0, VOCABULARY, (2, ROWS, TIME), np.int32)
+PACKED = np.array([[3, 0, 4, 5, 0, 6, 7], [1, 2, 3, 4, 5, 6, 0], [0, 0, 1, 2, 0, 3, 4]], np.int32)  # 0 ends a document
 DATA = {"inputs": X, "targets": Y}
 BOTH = {**DATA, "memory": M, "lengths": LENGTHS, "counts": COUNTS}
 LATER = torch.triu(torch.ones(TIME, TIME, dtype=torch.bool), 1)
@@ -84,6 +86,13 @@ def attended(p, bias=True, **how):
     module = nn.MultiheadAttention(FEATURES, 2, bias=bias, batch_first=True)
     x = torch.tensor(X)
     return squared(called(module, attention(p, "a"), x, x, x, need_weights=False, **how)[0])
+
+
+def apart(p):
+    ends = torch.tensor(PACKED == 0).long()
+    document = ends.cumsum(1) - ends
+    hidden = (document[:, :, None] != document[:, None, :]) | LATER
+    return attended(p, attn_mask=hidden.repeat_interleave(2, 0))  # for each head
 
 
 def crossed(p):
@@ -193,6 +202,9 @@ CASES = {
     "attention with padding": (
         masked(lambda mask: Attention(2, mask=mask, name="a")), PADDED,
         lambda p: attended(p, key_padding_mask=beyond(LENGTHS, TIME))),
+    "attention within documents": (
+        chain(Attention(2, mask=Input(TIME, section="tokens", dtype="int32") + DocumentMask(), causal=True, name="a")),
+        {**DATA, "tokens": PACKED}, apart),
     "attention to another sequence": (
         chain(Attention(3, Input(KEYS, FEATURES, section="memory"), Input(section="counts", dtype="int32"), name="a")),
         BOTH, crossed),
