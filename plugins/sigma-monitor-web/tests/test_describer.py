@@ -21,6 +21,7 @@ from sigma_kernel import Environment, Monitor, View
 from sigma_kernel.errors import SigmaError
 from sigma_monitor_web import describer as module
 from sigma_monitor_web.describer import Describer, copy_rows
+from sigma_monitor_web.describing import SavedRows
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.monitor import OneRun
 from sigma_monitor_web.readers import Limits
@@ -221,3 +222,11 @@ def test_a_run_that_has_ended_tells_its_baselines_and_advice(tmp_path: Path, mon
     summary = json.loads((folder / "summary.json").read_text())
     assert results == {name: summary[name] for name in ("metrics", "baselines", "advice")}
     assert {*results["baselines"]} == {"majority", "linear"}
+
+
+def test_bytes_and_short_integers_in_memory_have_dtypes_of_the_graph() -> None:
+    arrays = {"inputs": np.zeros((2, 3), np.uint8), "targets": np.zeros(2, np.uint64), "weights": np.ones(2)}
+    rows = SavedRows(arrays, (), {})
+    assert {name: spec.dtype for name, spec in rows.sections.items()} == {
+        "inputs": "int32", "targets": "int64", "weights": "float64",
+    }  # fmt: skip
