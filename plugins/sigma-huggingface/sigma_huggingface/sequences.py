@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,17 +12,18 @@ from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.dividing import divide_training, list_parts
-from sigma_data.datasets.splits import Divided, Loaded
+from sigma_data.datasets.splits import Loaded
 from sigma_data.subset import Subset
 from sigma_huggingface.folder import is_saved, open_saved, split_saved
 from sigma_huggingface.nested import Sequences
-from sigma_huggingface.targets import SavedLabels, Wanted, read_labels
+from sigma_huggingface.saved_column import SavedColumn
+from sigma_huggingface.targets import SavedLabels, read_labels
 from sigma_kernel import Dataset, Label, SigmaConfigError, SigmaDataError
-from sigma_kernel.settings import ge, in_, optional
+from sigma_kernel.settings import ge, optional
 
 
 @define(eq=False)
-class HuggingFaceSequences(Divided):
+class HuggingFaceSequences(SavedColumn):
     """The lists in a column of a dataset that ``save_to_disk`` of Hugging Face's library ``datasets`` has written.
 
     ``inputs`` are arrays (steps, ...) of integers, int32, or of other numbers, float32.  Lists of several lengths are
@@ -33,26 +34,12 @@ class HuggingFaceSequences(Divided):
     divides ``train``.
 
     Args:
-        folder: Folder of the dataset; in a configuration, a relative one starts in the directory of the configuration.
         column: Column of the lists.
-        target: Column to predict; or several, which hold numbers.
         length: Steps to which lists are brought; by default those of the longest row, and all if they are equal.
-        targets: What the target holds: classes, numbers, or what the cost takes.
-        missing_targets: What rows without a target, or of the class -1, do: raise an error, or are dropped.
-        group: Column that names the group of a row; rows of a group stay in one split.
     """
 
-    folder: Path = field(converter=Path)
     column: str
-    target: str | tuple[str, ...] = field(default="label", kw_only=True)
     length: int | None = field(default=None, validator=optional(ge(1)), kw_only=True)
-    targets: Literal["auto", "classes", "numbers"] = field(
-        default="auto", validator=in_(("auto", "classes", "numbers")), kw_only=True
-    )
-    missing_targets: Literal["refuse", "drop"] = field(
-        default="refuse", validator=in_(("refuse", "drop")), kw_only=True
-    )
-    group: str = field(default="", kw_only=True)
     _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -87,7 +74,7 @@ class HuggingFaceSequences(Divided):
 
     def _read(self, folders: list[Path]) -> tuple[Arrays, SavedLabels]:
         """Return the rows with a target of some saved datasets, and what is known of their targets."""
-        labels = read_labels(folders, Wanted(self.target, self.targets, self.missing_targets, self.group))
+        labels = read_labels(folders, self.wanted)
         rows = read_sequences(folders, self.column, labels.kept)
         if self.length is None and rows.shape is not None:
             inputs, _ = rows.pad(rows.shape[0], str(self.folder))
@@ -116,10 +103,6 @@ class HuggingFaceSequences(Divided):
     def files(self, path: Path) -> list[Path]:
         """Return no files: the rows of a dataset are in one."""
         return []
-
-    def claims(self, path: Path) -> bool:
-        """Return whether a path is a saved dataset."""
-        return is_saved(path)
 
 
 def read_sequences(folders: list[Path], column: str, kept: np.ndarray | None = None) -> Sequences:

@@ -247,8 +247,8 @@ def test_offsets_outside_of_a_file_are_refused(folder):
 def test_a_dataset_that_changes_is_refused(folder):
     pictures().save_to_disk(folder)
     data = HuggingFacePictures(folder, size=(8, 8))
-    first = data.list_pictures().pictures[0]
-    with data.open_pictures() as open_picture:
+    first = data.list_files().pictures[0]
+    with data.open_files() as open_picture:
         os.utime(folder / "data-00000-of-00001.arrow", (1, 1))
         with pytest.raises(SigmaDataError, match="has changed while it was read"), open_picture(first):
             pass

@@ -72,7 +72,7 @@ class ImageFolder(PictureSet):
         """Return the splits that the folders make; only their names are read."""
         return split_folders(self.folder) if self.table is None else []
 
-    def list_pictures(self) -> LabelledPictures:
+    def list_files(self) -> LabelledPictures:
         """Return the pictures in the folders of their classes, or those of the table."""
         if self.table is None:
             return read_folders(self.folder)

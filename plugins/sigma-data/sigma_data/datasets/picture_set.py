@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,8 @@ import numpy as np
 from attrs import converters, define, field
 
 from sigma_data.arrays import Arrays
-from sigma_data.datasets.splits import Divided, Loaded, shares
+from sigma_data.datasets.file_set import FileSet
+from sigma_data.datasets.splits import Loaded, shares
 from sigma_data.pictures.blocks import Decoding, deal, list_faults
 from sigma_data.pictures.decoding import Fit, PictureForm
 from sigma_data.pictures.faults import check_faults, describe_left_out
@@ -35,7 +35,7 @@ def _shares(owner: Any, attribute: Any, value: Mapping[str, float]) -> None:
 
 
 @define(eq=False, kw_only=True)
-class PictureSet(Divided):
+class PictureSet(FileSet):
     """Pictures of one folder, with their labels.
 
     Args:
@@ -67,7 +67,6 @@ class PictureSet(Divided):
     cache: Path | None = field(default=None, converter=converters.optional(Path))
     threads: int | None = field(default=None, validator=optional(ge(1)))
     split: Mapping[str, float] = field(factory=dict, validator=_shares)
-    _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError for a size that is none."""
@@ -75,24 +74,7 @@ class PictureSet(Divided):
             name = type(self).__name__
             raise SigmaConfigError(f"{name}.size: must be a height and a width in pixels (got {self.size!r}).")
 
-    @property
-    @abstractmethod
-    def root(self) -> Path:
-        """Return the folder or the archive of the pictures."""
-
-    @abstractmethod
-    def list_splits(self) -> list[str]:
-        """Return the names of the splits that the data have, that for training first; empty if there are none."""
-
-    @abstractmethod
-    def list_pictures(self) -> LabelledPictures:
-        """Return the pictures with their labels."""
-
-    @abstractmethod
-    def find_groups(self, listed: LabelledPictures, rows: np.ndarray) -> tuple[Hashable, ...] | None:
-        """Return the group of each of some rows; None if there are no groups."""
-
-    def open_pictures(self) -> AbstractContextManager[OpenPicture]:
+    def open_files(self) -> AbstractContextManager[OpenPicture]:
         """Return the function that opens pictures while the place is open."""
         return open_place(self.root)
 
@@ -111,12 +93,12 @@ class PictureSet(Divided):
 
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
-        listed = self.list_pictures()
+        listed = self.list_files()
         return self._decode(listed, self._divide(listed)), listed.labels.class_names("targets")
 
     def all_rows(self) -> tuple[Pictures, tuple[Label, ...]]:
         """Return all rows; raises SigmaConfigError if the folders are splits."""
-        listed = self.list_pictures()
+        listed = self.list_files()
         if listed.parts:
             raise SigmaConfigError(
                 f"{self.root}: its folders are splits already: {', '.join(listed.parts)}. Set `split`, or move them."
@@ -129,11 +111,7 @@ class PictureSet(Divided):
     @property
     def paths(self) -> list[str]:
         """Return the path of each picture below the folder, in the order of the labels."""
-        return [picture.path for picture in self.list_pictures().pictures]
-
-    def groups(self) -> Sequence[Hashable] | None:
-        """Return the group of each row, if there are groups."""
-        return self._groups
+        return [picture.path for picture in self.list_files().pictures]
 
     def _divide(self, listed: LabelledPictures) -> dict[str, np.ndarray]:
         """Return the rows of each split."""
@@ -165,7 +143,7 @@ class PictureSet(Divided):
         """Return the rows of each part, decoded."""
         memory = free_memory() // 2 if self.memory is None else self.memory
         dealt = [(name, rows) for name, part in parts.items() for rows in deal(part, self._form)]
-        decoding = Decoding(self.root, self._form, memory, self.cache, self.threads, self.open_pictures)
+        decoding = Decoding(self.root, self._form, memory, self.cache, self.threads, self.open_files)
         blocks = decoding.decode_all([[listed.pictures[row] for row in rows] for _, rows in dealt])
         faults = list_faults(blocks)
         if self.broken == "refuse":

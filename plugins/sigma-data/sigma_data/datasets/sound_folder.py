@@ -51,7 +51,7 @@ class SoundFolder(SoundSet):
         """Return the splits that the folders make; only their names are read."""
         return split_folders(self.folder, ENDS)
 
-    def list_sounds(self) -> LabelledPictures:
+    def list_files(self) -> LabelledPictures:
         """Return the sounds in the folders of their classes."""
         return read_folders(self.folder, ENDS, "sound")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +12,8 @@ from attrs import define, field
 
 from sigma_data.arrays import Arrays
 from sigma_data.datasets.dividing import divide_training, list_parts
-from sigma_data.datasets.splits import Divided, Loaded
+from sigma_data.datasets.file_set import FileSet
+from sigma_data.datasets.splits import Loaded
 from sigma_data.pictures.archive import is_archive
 from sigma_data.pictures.faults import check_faults, describe_left_out
 from sigma_data.pictures.folder import list_pictures, picture_at
@@ -31,7 +31,7 @@ MOST = 1 << 24  # samples of a sound
 
 
 @define(eq=False, kw_only=True)
-class SoundSet(Divided):
+class SoundSet(FileSet):
     """Sounds of one folder, with their labels.
 
     Args:
@@ -55,7 +55,6 @@ class SoundSet(Divided):
     mels: int = field(default=40, validator=[ge(1), le(1 << 12)])
     broken: Literal["refuse", "skip"] = field(default="refuse", validator=in_(("refuse", "skip")))
     threads: int | None = field(default=None, validator=optional(ge(1)))
-    _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError for a length that holds no window."""
@@ -68,24 +67,7 @@ class SoundSet(Divided):
                 f"They must be {least:,} to {MOST:,}."
             )
 
-    @property
-    @abstractmethod
-    def root(self) -> Path:
-        """Return the folder of the sounds."""
-
-    @abstractmethod
-    def list_splits(self) -> list[str]:
-        """Return the names of the splits that the data have, that for training first; empty if there are none."""
-
-    @abstractmethod
-    def list_sounds(self) -> LabelledPictures:
-        """Return the sounds with their labels."""
-
-    @abstractmethod
-    def find_groups(self, listed: LabelledPictures, rows: np.ndarray) -> tuple[Hashable, ...] | None:
-        """Return the group of each of some rows; None if there are no groups."""
-
-    def open_sounds(self) -> AbstractContextManager[OpenPicture]:
+    def open_files(self) -> AbstractContextManager[OpenPicture]:
         """Return the function that opens sounds while the place is open."""
         return open_place(self.root, ENDS)
 
@@ -98,7 +80,7 @@ class SoundSet(Divided):
 
     def load(self) -> Loaded:
         """Return the splits, and the names of the classes."""
-        listed = self.list_sounds()
+        listed = self.list_files()
         if not listed.parts:
             return super().load()
         if self.fold is not None:
@@ -115,14 +97,10 @@ class SoundSet(Divided):
 
     def all_rows(self) -> tuple[Dataset, tuple[Label, ...]]:
         """Return all rows."""
-        listed = self.list_sounds()
+        listed = self.list_files()
         whole, kept, notes = self._decode(listed)
         self._groups = self.find_groups(listed, kept)
         return NotedRows(whole, kept, notes), whole.class_names("targets")
-
-    def groups(self) -> tuple[Hashable, ...] | None:
-        """Return the group of each row, if there are groups."""
-        return self._groups
 
     @property
     def _form(self) -> SoundForm:
@@ -130,7 +108,7 @@ class SoundSet(Divided):
 
     def _decode(self, listed: LabelledPictures) -> tuple[Arrays, np.ndarray, tuple[str, ...]]:
         """Return a row for each file, the rows that could be decoded, and sentences about the others."""
-        sounds = decode_files(self.root, listed.pictures, self._form, self.threads, self.open_sounds())
+        sounds = decode_files(self.root, listed.pictures, self._form, self.threads, self.open_files())
         if self.broken == "refuse":
             check_faults(self.root, sounds.faults, len(listed.pictures), REMEDY, "sound")
         if not len(sounds.places):
