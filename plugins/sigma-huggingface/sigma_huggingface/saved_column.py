@@ -42,7 +42,7 @@ class SavedColumn(Divided):
     group: str = field(default="", kw_only=True)
 
     @property
-    def wanted(self) -> Wanted:
+    def target_settings(self) -> Wanted:
         """Return what is to be predicted."""
         return Wanted(self.target, self.targets, self.missing_targets, self.group)
 
@@ -75,7 +75,7 @@ class SavedFilesColumn(SavedColumn):
 
     def list_files(self) -> SavedFiles:
         """Return the files with their labels."""
-        self._files = read_files(self.folder, self.feature, self.column, self.wanted)
+        self._files = read_files(self.folder, self.feature, self.column, self.target_settings)
         return self._files
 
     def open_files(self) -> AbstractContextManager[OpenPicture]:

@@ -74,7 +74,7 @@ class HuggingFaceSequences(SavedColumn):
 
     def _read(self, folders: list[Path]) -> tuple[Arrays, SavedLabels]:
         """Return the rows with a target of some saved datasets, and what is known of their targets."""
-        labels = read_labels(folders, self.wanted)
+        labels = read_labels(folders, self.target_settings)
         rows = read_sequences(folders, self.column, labels.kept)
         if self.length is None and rows.shape is not None:
             inputs, _ = rows.pad(rows.shape[0], str(self.folder))

@@ -56,11 +56,14 @@ class Programs:
     # -- tiers ---------------------------------------------------------------------------------------------------------
     def select_tier(self, iteration: int) -> Programs:
         """Return the programs of the tier that computes after so many iterations."""
-        return next((programs for start, programs in self._tiers if start <= iteration), self)
+        for start, programs in self._tiers:
+            if start <= iteration:
+                return programs
+        return self
 
     def next_tier(self, iteration: int) -> int | None:
         """Return the iteration from which the next tier computes, if there is one."""
-        return min((start for start, _ in self._tiers if start > iteration), default=None)
+        return min([start for start, _ in self._tiers if start > iteration], default=None) if self._tiers else None
 
     @property
     def is_compiling(self) -> bool:

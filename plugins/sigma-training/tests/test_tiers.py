@@ -124,12 +124,15 @@ def test_a_run_that_ends_early_goes_on_without_the_compiler() -> None:
 
 @pytest.mark.parametrize(("iteration", "end", "due"), [(2, None, False), (3, None, True), (3, 7, False), (3, 8, True)])
 def test_compilation_begins_on_the_way_to_a_tier_that_training_reaches(
-    iteration: int, end: int | None, due: bool
+    monkeypatch: pytest.MonkeyPatch, iteration: int, end: int | None, due: bool
 ) -> None:
     with small_environment(Sweep(), backend=Tiered(NullBackend(), Rounded(), START)) as sigma:
         trainer = expect_trainer(sigma.trainer("trainer"))
         trainer.prepare()
-        assert AheadCompiler().is_due(trainer.session.setup.programs, iteration, lambda: end) == due
+        compiler, begun = AheadCompiler(), list[int]()
+        monkeypatch.setattr(AheadCompiler, "begin", lambda self, programs, iteration: begun.append(iteration))
+        compiler.look_ahead(trainer.session.setup.programs, iteration, lambda run: run, end)
+        assert begun == [iteration] * due
 
 
 def test_the_status_is_compiling_while_training_waits_for_the_second_backend() -> None:

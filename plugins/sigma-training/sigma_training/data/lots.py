@@ -29,6 +29,7 @@ class Lots:
     dataset: Dataset
     batch_size: int
     _starts: list[int] = field(init=False)  # of the lots; last, the number of all rows
+    differ: bool = field(init=False)  # whether a lot has other rows in every epoch
 
     @_starts.default
     def _find_starts(self) -> list[int]:
@@ -39,6 +40,10 @@ class Lots:
         size, total = max(1, most // self.batch_size) * self.batch_size, sum(counts)
         return [*range(0, total, size), total]
 
+    @differ.default
+    def _find_differ(self) -> bool:
+        return self.dataset.open_blocks > 1 and self.count > 1
+
     @property
     def count(self) -> int:
         """Return the number of lots."""
@@ -48,11 +53,6 @@ class Lots:
     def sizes(self) -> list[int]:
         """Return the number of rows of each lot."""
         return [end - start for start, end in zip(self._starts, self._starts[1:], strict=False)]
-
-    @property
-    def differ(self) -> bool:
-        """Return whether a lot has other rows in every epoch."""
-        return self.dataset.open_blocks > 1 and self.count > 1
 
     def parts(self, lot: int, epoch: int, order: Order) -> list[Part]:
         """Return the blocks of a lot, in order, and which of their rows it has."""

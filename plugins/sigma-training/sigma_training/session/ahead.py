@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import define, field
 
 from sigma_kernel.threads import COMPILING
 from sigma_step.steps import Programs
 
+T = TypeVar("T")
 SHARE = 1 / 3  # of the iterations before the next tier, after which its programs are compiled
 
 
@@ -23,11 +24,12 @@ class AheadCompiler:
     _executor: ThreadPoolExecutor | None = field(default=None, init=False)
     _lock: Lock = field(factory=Lock, init=False)  # programs are submitted by several threads
 
-    def is_due(self, programs: Programs, iteration: int, end: Callable[[], int | None]) -> bool:
-        """Return whether to begin: there is a next tier, not far away, and training does not end before it."""
+    def look_ahead(self, programs: Programs, iteration: int, end: Callable[[T], int | None], run: T) -> None:
+        """Begin if there is a next tier, not far away, and training does not end before it: at the ``end`` of a run."""
         if programs is self._programs or (start := programs.next_tier(iteration)) is None:
-            return False
-        return iteration >= SHARE * start and ((last := end()) is None or last > start)
+            return
+        if iteration >= SHARE * start and ((last := end(run)) is None or last > start):
+            self.begin(programs, iteration)
 
     def begin(self, programs: Programs, iteration: int) -> None:
         """Begin to compile for the next tier what the present one runs."""

@@ -103,7 +103,8 @@ class CheckpointPolicy:
 
     def made_with(self) -> dict[str, str]:
         """Return the versions, libraries, processor and backend that the bits of this run depend on."""
-        return made_with(self.current.backend_name, self.current.setup.programs.backend.runtime)
+        programs = self.current.setup.programs.select_tier(self.current.moment.iteration)
+        return made_with(self.current.backend_name, programs.backend.runtime)
 
     # -- going back ----------------------------------------------------------------------------------------------------
     def newest_saved(self, to: int, scale: str) -> list[tuple[Moment, Checkpoint]]:

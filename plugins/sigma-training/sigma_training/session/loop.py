@@ -213,9 +213,7 @@ class TrainingLoop:
         fused program, for operators that cut batches into shards.
         """
         current, run = self.current, self.current.present
-        programs, now = run.setup.programs, run.state.moment.iteration
-        if self._compiler.is_due(programs, now, partial(goals.latest_end, run)):
-            self._compiler.begin(programs, now)
+        self._compiler.look_ahead(run.setup.programs, run.state.moment.iteration, goals.latest_end, run)
         self.recovery.record_start(run.setup, run.state, run.progress, current.recorder.position, compute)
         last = evolve(run.last, observed=NOTHING) if run.last.observed else run.last
         current.put(Present(run.setup, renew_layer_state(run.state, run.setup), run.progress, last))
