@@ -176,3 +176,15 @@ def test_texts_have_the_lengths_of_their_cells() -> None:
     assert column.lengths["mean"] == pytest.approx(words.mean())
     assert sum(column.histogram) == 60
     assert column.content == "5 … 7 … 9 words"
+
+
+def test_rows_in_memory_are_called_so_and_words_that_cannot_be_written_are_escaped() -> None:
+    names = np.array(["good", "b\ud800d"])
+    data = Arrays(inputs=np.full((4, 2), 1e308), targets=names[[0, 1, 1, 0]])
+    profile = DataInspector().describe({"training": data}, {"training": data})
+    assert profile.head.startswith("rows in memory: 4 rows of 'training'")
+    assert "duplicates" not in profile.document
+    assert profile.document["sections"][0]["mean"] == pytest.approx(1e308)
+    text = json.dumps(profile.document, allow_nan=False)
+    text.encode()
+    assert r"b\\ud800d" in text

@@ -108,7 +108,7 @@ def present_profile(inspection: Inspection) -> dict[str, Any]:
         "head": inspection.head,
         "notes": [*inspection.findings][:NOTES],
         "rows": document.get("rows", document.get("pictures", 0)),
-        "duplicates": document.get("duplicates", 0),
+        "duplicates": document.get("duplicates"),
         "columns": columns[:COLUMNS],
         "width": len(columns),
         "samples": [row[:COLUMNS] for row in document.get("samples", [])],

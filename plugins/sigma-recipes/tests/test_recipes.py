@@ -266,6 +266,14 @@ def test_the_convolutional_recipe_takes_images_of_another_size():
     assert accuracy("cnn", "data.dataset=mnist", f"data.folder={MNIST}", *short) > 0.5
 
 
+def test_a_recipe_starts_at_once_where_no_backend_is_named(monkeypatch):
+    monkeypatch.delenv("SIGMA_BACKEND")
+    with config.build(config.load(recipes.recipe("digits").text, (), name="digits")) as environment:
+        summary = environment.run()
+    assert summary.backend == "numpy"
+    assert summary.metrics["validation.accuracy"] >= 0.96
+
+
 def test_the_digits_recipe_reaches_96_percent_accuracy():
     assert accuracy("digits") >= 0.96
 

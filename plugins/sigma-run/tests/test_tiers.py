@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +64,18 @@ def test_the_default_of_a_network_is_explained_with_the_iteration_of_the_change(
 def test_a_backend_that_is_named_computes_alone(capsys):
     assert main(["explain", "xor", "--set", "run.backend=numba", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["trainers"]["trainer"]["tiers"] == {"0": "numba"}
+
+
+def test_a_command_does_not_wait_for_a_compiler_that_nobody_needs(tmp_path):
+    code = (
+        "import atexit, threading, time\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from sigma_kernel.threads import COMPILING\n"
+        "from sigma_run.__main__ import leave\n"
+        "ThreadPoolExecutor(1, COMPILING).submit(time.sleep, 60)\n"
+        "atexit.register(print, 'cleaned')\n"
+        "print('said')\n"
+        "leave(3)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stdout.split()) == (3, ["said", "cleaned"])

@@ -25,7 +25,7 @@ class TextDecoding:
     largest: int = field(default=1 << 24, validator=ge(1))
 
     def read(self, path: Path) -> str:
-        """Return the text of a file, with line feeds; raise SigmaDataError, with the byte, for one that is no text."""
+        """Return the text of a file, with line feeds; raise SigmaDataError, with the byte, for one that is not text."""
         with local(path).open() as stream:
             return self.decode(stream, path)
 

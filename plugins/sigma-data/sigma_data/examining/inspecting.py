@@ -16,6 +16,7 @@ from sigma_data.profiling.inspectors import TableInspector, inspect_table
 from sigma_data.profiling.sections import count_classes, profile_splits
 from sigma_data.tables import open_table
 from sigma_kernel import Dataset, Finding, Inspection
+from sigma_kernel.errors import component_name
 
 
 @frozen
@@ -48,4 +49,5 @@ def _profile(data: Any, splits: Mapping[str, Dataset]) -> Inspection:
         return inspection
     if isinstance(data, Csv | Series):
         return inspect_table(open_table(data.path, **data.format), data.path.name)
-    return profile_splits(type(data).__name__.lower(), splits)
+    room, _, name = component_name(data).rpartition(":")
+    return profile_splits(name if room else "rows in memory", splits)

@@ -102,7 +102,7 @@ def _unpack(path: Path, name: str, size: int) -> Any:
 
 
 def _index(file: IO[bytes], name: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Yield the path of each member with its place; raise SigmaDataError for what is no file, or comes twice."""
+    """Yield the path of each member with its place; raise SigmaDataError for one that is not a file, or comes twice."""
     end, seen = file.seek(0, 2), set[str]()
     file.seek(0)
     try:

@@ -29,7 +29,7 @@ def _read_lines(file: Path) -> list[str]:
     try:
         with file.open("rb") as stream:
             content = stream.read(READ)
-    except OSError:  # whoever reads it all reports it
+    except OSError:  # reading the whole file reports it
         return []
     encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8"
     return [line for line in content.decode(encoding, errors="replace").splitlines()[:200] if line.strip()]

@@ -10,7 +10,7 @@ import numpy as np
 from attrs import evolve
 
 from sigma_data.profiling.kinds import Inferred
-from sigma_data.profiling.profile import Profile, profile_table
+from sigma_data.profiling.profile import LARGE, Profile, profile_table
 from sigma_kernel import Dataset, Inspection, Label
 
 MOST = 1 << 24  # numbers that are looked at
@@ -27,7 +27,8 @@ Sections = Mapping[str, np.ndarray]
 def profile_splits(name: str, splits: Mapping[str, Dataset]) -> Inspection:
     """Return the profile of the training rows of a data set, or of the first split; of many rows, of the first ones.
 
-    ``document`` is that of a table, with the ``sections`` as they are read.
+    ``document`` is that of a table, with the ``sections`` as they are read.  It does not count equal rows: sections
+    that are no columns, such as pictures, are not compared.
     """
     split = "training" if "training" in splits else next(iter(splits))
     data = splits[split]
@@ -41,6 +42,7 @@ def profile_splits(name: str, splits: Mapping[str, Dataset]) -> Inspection:
     head = f"{name}: {len(data):,} rows of {split!r}, {'; '.join(map(_say, about))}"
     cells = [["section", "shape", "type", "range"], *map(_tell, about)]
     document = {**profile.to_json(), "rows": len(data), "sections": about}
+    del document["duplicates"]
     return Inspection(head, cells, notes, document, _draw_samples(sections, labels))
 
 
@@ -58,7 +60,7 @@ def count_classes(splits: Mapping[str, Dataset], section: str = "targets") -> di
     counts = {
         name: np.bincount(own[own >= 0], minlength=len(names))[: len(names)].tolist() for name, own in values.items()
     }
-    return {"section": section, "names": [str(label) for label in names], "counts": counts} if names else {}
+    return {"section": section, "names": [as_text(label) for label in names], "counts": counts} if names else {}
 
 
 def name_classes(data: Dataset, section: str, values: np.ndarray) -> list[Label]:
@@ -109,12 +111,12 @@ def _split_section(
 ) -> Iterator[tuple[str, Any]]:
     if values.dtype.kind in WORDS:
         if values.ndim == 1:
-            yield section, [str(value) for value in values]
+            yield section, [as_text(value) for value in values]
         return
     if values.ndim == 1 and classes and values.dtype.kind in "iu":
         pa, there = import_module("pyarrow"), (values >= 0) & (values < len(classes))
         codes = pa.array(np.where(there, values, 0), pa.int32(), mask=~there)
-        words = pa.array([str(label) for label in classes], pa.string())
+        words = pa.array([as_text(label) for label in classes], pa.string())
         yield section, pa.DictionaryArray.from_arrays(codes, words).cast(pa.string())
         return
     flat = values.reshape(len(values), -1) if values.ndim <= 2 else values
@@ -135,9 +137,16 @@ def _describe_section(name: str, values: np.ndarray) -> dict[str, Any]:
         return about
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values.reshape(-1)
     if finite.size:
-        ends = {"minimum": finite.min(), "mean": finite.mean(dtype=np.float64), "maximum": finite.max()}
+        scale = max(1.0, float(np.abs(finite.astype(np.float64)).max()) / LARGE)
+        mean = (finite / scale).mean(dtype=np.float64) * scale
+        ends = {"minimum": finite.min(), "mean": mean, "maximum": finite.max()}
         about |= {key: float(value) for key, value in ends.items()}
     return {**about, "missing": int(values.size - finite.size)}
+
+
+def as_text(value: Any) -> str:
+    """Return a label or a word as a text that can be written; lone surrogates are escaped."""
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 def _mark_classes(profile: Profile, labels: Mapping[str, list[Label]]) -> Profile:
