@@ -97,7 +97,7 @@ def test_wishes_that_do_not_fit_are_refused(tmp_path: Path):
 @pytest.mark.parametrize("value", ["abc", "0", "-1", "-3", "2.5", "", "9" * 5000])
 def test_wishes_that_are_no_number_of_rows_are_refused(tmp_path: Path, wish: str, value: str):
     path = write_load(tmp_path / "load.csv", 60)
-    with pytest.raises(SigmaConfigError, match=rf"^{wish}: .* is no number of rows\. Give a whole number from 1 on"):
+    with pytest.raises(SigmaConfigError, match=rf"^{wish}: .* is not a number of rows\. Give a whole number from 1 on"):
         draft(path, **{wish: value})
 
 

@@ -129,9 +129,8 @@ def _read_count(wishes: Mapping[str, str], name: str) -> int | None:
         return None
     text = str(wishes[name]).strip()
     if not (text.isdecimal() and len(text) < 10 and int(text)):
-        raise SigmaConfigError(
-            f"{name}: {text!r:.40} is not a number of rows. Give a whole number, such as 24."
-        )
+        remedy = "Give a whole number from 1 on, such as 24."
+        raise SigmaConfigError(f"{name}: {text!r:.40} is not a number of rows. {remedy}")
     return int(text)
 
 
