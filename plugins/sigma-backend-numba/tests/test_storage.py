@@ -163,3 +163,44 @@ def test_an_input_is_not_overwritten_by_one_thread_while_the_sums_of_another_sti
     backend = NumbaBackend(threads=1)
     (found,) = backend.lower(graph, {0: 0})(*map(backend.to_device, arrays))
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def _flat(x: Node) -> Node:
+    return f.reshape(x, (-1,))
+
+
+JOINED: dict[str, Callable[[Node, Node], list[Node]]] = {
+    "products": lambda x, y: [_flat(x @ y), _flat(turned(x) @ turned(y)), _flat((x @ y) * 0.5)],
+    "a product and its rows": lambda x, y: [_flat(x @ y), _flat((x @ y) * 2.0)],
+    "a transposed product": lambda x, y: [_flat(turned(x @ y) * 2.0), _flat(x)],
+    "sums": lambda x, y: [f.sum(x, 0), f.sum(y, 1) * 0.5, f.expand(f.sum(x), 0)],
+    "elements": lambda x, y: [_flat(f.tanh(x)), _flat(f.tanh(y))[1:], _flat(f.exp(x))],
+    "a value twice": lambda x, y: [_flat(f.tanh(x)), _flat(f.tanh(x)), _flat(y)],
+    "nothing": lambda x, y: [_flat(f.tanh(x))[:0], _flat(f.tanh(y))],
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("side", [3, 70])
+@pytest.mark.parametrize("name", JOINED)
+def test_values_are_joined_in_an_input_that_nothing_reads(name: str, side: int, threads: int) -> None:
+    x, y = symbol((side, side + 2), "float64"), symbol((side + 2, side), "float64")
+    joined = f.concat(*JOINED[name](x, y))
+    vector = symbol(joined.shape, "float64")
+    graph, draw = Graph((vector, x, y), (joined, f.sum(f.tanh(x)))), np.random.default_rng(0)
+    backend = NumbaBackend(threads=threads)
+    given = backend.to_device(np.full(joined.shape, np.nan))
+    arrays = [draw.normal(size=node.shape) / side for node in (x, y)]
+    wanted = interpret(graph, numpy_namespace())(given, *arrays)
+    found = backend.lower(graph, {0: 0})(given, *arrays)
+    assert np.shares_memory(found[0], given)
+    for result, expected in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_parts_of_a_vector_take_no_memory_besides() -> None:
+    x, y = symbol((200, 300), "float32"), symbol((300, 400), "float32")
+    joined = f.concat(_flat((x @ y) * 0.5), f.sum(x, 0), _flat(f.tanh(y)))
+    vector = symbol(joined.shape, "float32")
+    function = NumbaBackend(threads=1).lower(Graph((vector, x, y), (joined,)), {0: 0})
+    assert function.machine.needs["arena"] < 10_000  # the vector has 808,000 bytes

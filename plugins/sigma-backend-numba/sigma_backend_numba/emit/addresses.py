@@ -92,8 +92,7 @@ class Addresses:
 
     def target(self, node: Node) -> Address:
         """Return the address of an output."""
-        whole, _ = self.task.schedule.within.get(node, (node, 0))
-        _, steps = own_strides(whole, self.space.maps[node], self.space.sides)
+        _, steps = own_strides(self.task.schedule.spread(node), self.space.maps[node], self.space.sides)
         return Address(self.task.storage(node), "", steps)
 
     def steps(self, outs: Sequence[Node]) -> list[Steps]:

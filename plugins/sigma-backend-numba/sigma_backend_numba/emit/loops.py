@@ -47,7 +47,7 @@ def home(task: Task, core: Node) -> Node | None:
         for node in stored_members(task)
         if (node.shape, node.dtype, maps[node]) == (core.shape, core.dtype, maps[core])
         and node not in task.schedule.updates
-        and node not in task.schedule.within
+        and task.schedule.spread(node) is node
     )
     return next(fit, None)
 

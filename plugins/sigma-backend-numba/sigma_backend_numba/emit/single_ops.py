@@ -75,7 +75,7 @@ def concat(task: Task, node: Node, first: int) -> None:
     begin = sum(x.shape[axis] for x in node.inputs[:first]) * each[axis]
     out, offset = task.part(node, begin)
     for part in node.inputs[first : first + JOINED]:
-        if part not in task.schedule.within:
+        if source(part) not in task.schedule.within:
             x = task.storage(source(part))
             task.lines += write_copy(
                 part.shape, lambda i, offset=offset: f"{out}[{offset} + {i}]", lambda i, x=x: f"{x}[{i}]",  # type: ignore[misc]

@@ -10,13 +10,13 @@ A value may take the storage of another only if the other one has no more reader
 - *An input that it replaces* (``updates``).  All other groups that read the input come before.  The group itself reads
   an element only at the place of its loop at which it writes it, with the same offset and strides (``_harmless``), and
   writes in the last pass over a row, because each pass reads again.  Otherwise the value is computed elsewhere and
-  copied.
+  copied.  An input that no group reads is like an output.
 - *A product and what follows it* (``loops.home``).  The product takes the storage of a value of its group with the same
   shape, dtype and map: each element is overwritten at the place at which it is read for the last time.
 - *Memory for one sample* (``locals``).  All groups that write and read the value do so sample by sample
   (``sample_regions``).
-- *An operand of a concat* (``within``) that nothing else reads is written to its place in the result.  So is the value
-  to which a ``scatter_add`` adds.
+- *An operand of a concat* (``within``) that nothing else reads is written to its place in the result: also a product,
+  or a value that is reshaped, if operands lie one after another.  So is the value to which a ``scatter_add`` adds.
 - *The carries of a scan.*  A step reads them from one buffer and writes them to another; the two alternate.
 
 Equal shapes prove nothing: the elements of a square matrix and its transpose have different places, and so do swapped
@@ -34,7 +34,7 @@ from typing import TypeVar
 from attrs import define, field
 
 from sigma_backend_numba.lower.canonical import Form
-from sigma_backend_numba.lower.layout import regular, source
+from sigma_backend_numba.lower.layout import is_regular, regular, source
 from sigma_backend_numba.plan.axis_maps import identity, operand, sides, values
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.groups import Group, Space
@@ -114,7 +114,8 @@ class GroupSchedule:
         given = self.form.graph.inputs[place]
         group = self.grouping.groups.of[node]
         readers = self._other_readers(given, group)
-        if not _harmless(group, node, given) or self._depends(readers, {group}):
+        unread = not self._readers.get(given)  # like an output
+        if not (unread or _harmless(group, node, given)) or self._depends(readers, {group}):
             copy = Node("copy", (node,), {}, node.shape, node.dtype)
             space = Space(sides(node.shape), {copy: identity(node.shape)})
             group = Group("loop", Fraction(0), space, level=group.level + 1)
@@ -194,15 +195,24 @@ class GroupSchedule:
     def _place_operands(self, group: Group, whole: Node) -> None:
         """Let operands be written to their places in a result, if nothing else reads them."""
         axis, begin, each = whole.attrs["axis"], 0, regular(whole.shape).strides
-        alone = group not in self.regions and whole not in self.updates and whole not in self.within
-        for x in whole.inputs[: REPLACING[whole.op]]:
+        overwrites = whole in self.updates and bool(self._readers.get(self.form.graph.inputs[self.updates[whole]]))
+        alone = group not in self.regions and not overwrites and whole not in self.within
+        joined = _is_joined(whole)
+        for part in whole.inputs[: REPLACING[whole.op]]:
+            x = source(part) if joined and _shows_all(part) else part
             producer, place = self.grouping.groups.of.get(x), begin * each[axis]
-            begin += x.shape[axis]
-            if not alone or producer is None or x in {*producer.cores} or x in self.delivered or x not in self.stored:
+            begin += part.shape[axis]
+            if not alone or producer is None or x in self.delivered or x not in self.stored:
                 continue
+            fixed = x in {*producer.cores} and not (joined and producer.kind == "product")
             once = sum(source(y) is x for y in whole.inputs) == 1 and self._readers.get(x) == [group]
-            if once and producer.kind != "plain" and producer not in self.regions:
+            if once and not fixed and producer.kind != "plain" and producer not in self.regions:
                 self.within[x] = whole, place
+
+    def spread(self, node: Node) -> Node:
+        """Return the value whose strides a node has in memory: its own, unless its rows lie between those of others."""
+        whole, _ = self.within.get(node, (node, 0))
+        return node if whole is node or _is_joined(whole) else whole
 
     def _allocate(self) -> None:
         """Place everything but inputs and outputs in the arena: first fit by lifetime, large values first."""
@@ -244,6 +254,16 @@ class GroupSchedule:
         producer = node.inputs[0] if node.op == "part" else node
         placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op in REPLACING else ()
         return min(self.grouping.groups.of[x].level for x in (producer, *placed))
+
+
+def _is_joined(whole: Node) -> bool:
+    """Return whether the operands of a concat lie one after another in memory."""
+    return prod(whole.shape[: whole.attrs["axis"]]) == 1
+
+
+def _shows_all(view: Node) -> bool:
+    """Return whether a view shows all elements of its source in their order."""
+    return is_regular(view) and prod(view.shape) == prod(source(view).shape)
 
 
 def _bytes_of(node: Node) -> int:
