@@ -147,12 +147,13 @@ class Trained:
         """
         if isinstance(samples, str | Path):
             return self.predict_table(samples)
-        evaluator, steps, arrays = self._ready(samples)
-        evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
+        evaluator, steps, arrays = self._ready(samples, batch_size)
         return evaluator.predict(steps, arrays)
 
     def arrays(self, samples: Any) -> dict[str, np.ndarray]:
         """Return samples as the arrays that predictions read, by section, before any preprocessor; frames by column."""
+        if type(samples) is np.ndarray and samples.ndim and samples.dtype.kind in "fiub":
+            return {next(iter(self.shapes)): samples}
         return arrays_of(samples, [*self.shapes], self.checkpoint.values.get("learned", {}), self.trainer.resolve)
 
     def read(self, path: Path, white: float | None = None) -> np.ndarray:
@@ -269,12 +270,13 @@ class Trained:
         with np.errstate(all="ignore"):  # of zeros
             return {name: spec.dtype for name, spec in specs(self._preparation()(rows)).items()}
 
-    def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
+    def _ready(self, samples: Any, batch_size: int | None = None) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
         """Return the evaluator and the steps for samples, and these as arrays."""
         arrays = self.arrays(samples)
-        form = tuple((n, x.dtype.str, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items())
+        form = batch_size, *[(n, x.dtype, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items()]
         if (ready := self._readied.get(form)) is None:
             evaluator = self._evaluator(arrays)
+            evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
             live = self._live(evaluator.programs.model)
             if len(self._readied) >= MOST_FORMS:
                 self._readied.clear()
