@@ -14,7 +14,7 @@ import numpy as np
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import BindingProgram, Program, Step
-from sigma_kernel.contracts.compute import Arrays, Bound
+from sigma_kernel.contracts.compute import Bound
 from sigma_step.steps import Programs, Steps
 
 CALL = 8  # rows that take about as long as the rest of a block
@@ -89,6 +89,7 @@ class BoundBlocks:
     """The blocks of some number of rows, bound to arrays that are only looked at while ``steps`` have them."""
 
     programs: Programs
+    names: Sequence[str]  # of the records
     blocks: Sequence[Block]
     bound: bool
     arrays: Mapping[str, weakref.ref[Any]]  # those of the state that are read
@@ -101,7 +102,7 @@ class BoundBlocks:
         if not (bound := all(block.call is not None for block in blocks)):
             blocks = [evolve(block, call=None) for block in blocks]
         arrays = {name: weakref.ref(steps.arrays[name]) for name in blocks[0].step.state} if bound else {}
-        return cls(programs, blocks, bound, arrays, weakref.ref(steps))
+        return cls(programs, blocks[0].step.ring, blocks, bound, arrays, weakref.ref(steps))
 
     def is_bound_to(self, programs: Programs, steps: Steps) -> bool:
         """Return whether these are the programs and arrays of other steps; live values vary."""
@@ -121,7 +122,7 @@ class BoundBlocks:
         else:
             parts = [block.compute(steps, self._cut(data, block)) for block in self.blocks]
             columns = [*map(np.concatenate, zip(*parts, strict=True))]
-        return dict(zip(self.blocks[0].step.ring, columns, strict=True))
+        return dict(zip(self.names, columns, strict=True))
 
     def _cut(self, data: Host, block: Block) -> Host:
         return {name: values[block.span] for name, values in data.items()} if self.bound else data
@@ -131,15 +132,16 @@ class BoundBlocks:
 class RowRecords:
     """Compute what a kind of step records of rows, with programs that stay bound from one call to the next."""
 
+    batch: int  # rows of a block, at most
     _bound: dict[tuple[Any, ...], BoundBlocks] = field(factory=dict, init=False)  # by kind and form of the rows
 
-    def compute(self, programs: Programs, steps: Steps, kind: Kind, data: Host, batch: int) -> Host:
-        """Return the records of rows, at least one, by name: one each, computed at most ``batch`` at a time."""
-        form = (kind, batch, *[(values.shape, values.dtype) for values in data.values()])
+    def compute(self, programs: Programs, steps: Steps, kind: Kind, data: Host) -> Host:
+        """Return the records of rows, at least one, by name.  ``data`` have the same sections at each call."""
+        form = (kind, *[(values.shape, values.dtype) for values in data.values()])
         bound = self._bound.get(form)
         if bound is None or not (bound.steps() is steps or bound.is_bound_to(programs, steps)):
             if len(self._bound) >= MOST_FORMS:
                 self._bound.clear()
-            rows = cut_rows(len(next(iter(data.values()))), batch)
+            rows = cut_rows(len(next(iter(data.values()))), self.batch)
             self._bound[form] = bound = BoundBlocks.bind(programs, steps, kind, rows)
         return bound.compute(steps, data)

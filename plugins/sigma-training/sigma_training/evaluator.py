@@ -93,7 +93,11 @@ class Evaluator:
     alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
     _edited: dict[str, Dataset] = field(factory=dict, init=False)
     _feeds: dict[tuple[str, bool], Feed] = field(factory=dict, init=False)
-    _rows: RowRecords = field(factory=RowRecords, init=False)
+    _rows: RowRecords = field(init=False)
+
+    @_rows.default
+    def _(self) -> RowRecords:
+        return RowRecords(self.batch_size)
 
     def data(self, on: str, edited: bool = True) -> Dataset:
         """Return the data set of a split, with its edits or without; raise SigmaConfigError for an unknown split."""
@@ -216,12 +220,11 @@ class Evaluator:
     def _sample_records(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
         """Return the records of a step of some kind over samples, one row per sample."""
         data = self._plain_samples(samples) or self._samples(samples)
-        there, programs = len(next(iter(data.values()))), self.programs.select_tier(steps.moment.iteration)
-        if there:
-            return self._rows.compute(programs, steps, kind, data, self.batch_size)
-        data = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in data.items()}
-        records = self._rows.compute(programs, steps, kind, data, self.batch_size)  # of one row, which is left out
-        return {name: values[:0] for name, values in records.items()}
+        programs, compute = self.programs.select_tier(steps.moment.iteration), self._rows.compute
+        if len(next(iter(data.values()))):
+            return compute(programs, steps, kind, data)
+        one = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in data.items()}
+        return {name: values[:0] for name, values in compute(programs, steps, kind, one).items()}
 
     def classify(self, steps: Steps, samples: Any) -> Any:
         """Return the most probable class of each sample for each output, by its label if classes have labels.
@@ -247,7 +250,7 @@ class Evaluator:
 
     def _plain_samples(self, samples: Any) -> Host:
         """Return samples if they are arrays of finite floats that need at most a cast; else none."""
-        wanted, data, count = self._plain_sections, Host(), -1
+        wanted, data, rows = self._plain_sections, Host(), None
         given = samples if type(samples) is dict else dict.fromkeys(wanted, samples)
         if len(given) != len(wanted):
             return data
@@ -255,11 +258,11 @@ class Evaluator:
             values = given.get(name)
             if type(values) is not np.ndarray or values.shape[1:] != shape or values.dtype.kind != "f":
                 return {}
-            if count not in (-1, count := len(values)):
+            values = values if values.dtype is dtype else cast_quietly(values, dtype)
+            rows = len(values) if rows is None else rows
+            if len(values) != rows or not is_finite(values):
                 return {}
-            data[name] = values = values if values.dtype is dtype else cast_quietly(values, dtype)
-            if not is_finite(values):
-                return {}
+            data[name] = values
         return data
 
     def _samples(self, samples: Any) -> Host:

@@ -36,7 +36,7 @@ class Machine:
     constants: Sequence[np.ndarray] = ()  # the last inputs of the graph
     inputs: Sequence[Node] = field(init=False)  # those that each call passes
     _held: Sequence[int] = field(init=False)  # addresses of the constants
-    _free: deque[tuple[np.ndarray, int]] = field(factory=deque, init=False)
+    _free: deque[tuple[np.ndarray, np.ndarray, int]] = field(factory=deque, init=False)
     _thread_count: ThreadCount = field(factory=ThreadCount, init=False)
 
     @inputs.default
@@ -74,23 +74,23 @@ class Machine:
 
         One call at a time may use a table.
         """
-        memory, first = self._take()
+        memory, shared, first = self._take()
         if table[TICKET] != first:
             self._enter_memory(table, first)
-        memory[:SHARED_BYTES] = 0
+        shared.fill(0)
         take_error(first + FAULT)  # discard the exception of an interrupted burst
         try:
             done = self._run_on_threads(table.buffer_info()[0], n, most or self.needs["threads"])
-            if memory[FAULT] == NO_ROW:
+            if shared[FAULT] == NO_ROW:
                 return -1
             if error := take_error(first + FAULT):
                 raise error
-            if memory[FAULT]:
+            if shared[FAULT]:
                 raise SigmaGraphError(
                     "take or scatter_add: an index is outside its axis. Check the labels or indices in the data."
                 )
         finally:
-            self._free.append((memory, first))
+            self._free.append((memory, shared, first))
         return done
 
     def _enter_memory(self, table: array[int], first: int) -> None:
@@ -117,11 +117,12 @@ class Machine:
 
     def idle(self) -> list[np.ndarray]:
         """Return the memory blocks that no call is using."""
-        return [memory for memory, _ in self._free]
+        return [memory for memory, *_ in self._free]
 
-    def _take(self) -> tuple[np.ndarray, int]:
+    def _take(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Return memory that no call is using, the part of it that threads share, and its address."""
         try:
             return self._free.pop()
         except IndexError:
             memory = allocate_huge(self.memory_bytes)
-            return memory, memory.ctypes.data
+            return memory, memory[:SHARED_BYTES], memory.ctypes.data

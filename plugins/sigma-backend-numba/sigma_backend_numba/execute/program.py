@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from sigma_backend_numba.execute.constants import split_constants
 from sigma_backend_numba.execute.machine import Machine
 from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, expand_graph, frame
 from sigma_kernel.contracts import Burst, Step
-from sigma_kernel.errors import SigmaGraphError, SigmaStateError
+from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.graph import Graph, Node
 
 
