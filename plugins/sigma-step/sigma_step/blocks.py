@@ -37,7 +37,7 @@ def _cut_rest(count: int) -> np.ndarray:
     if not count:
         return np.zeros((0, 1), np.int64)
     sizes = [1 << bits for bits in range(count.bit_length())]
-    size = min(reversed(sizes), key=lambda size: -(-count // size) * (size + CALL))
+    size = min(sizes, key=lambda size: -(-count // size) * (size + CALL))
     starts = np.minimum(np.arange(0, count, size), count - size)
     return starts[:, None] + np.arange(size)
 
