@@ -147,9 +147,12 @@ class Trained:
         """
         if isinstance(samples, str | Path):
             return self.predict_table(samples)
-        evaluator, steps, arrays = self._ready(samples)
-        evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
-        return evaluator.predict(steps, arrays)
+        if type(samples) is not np.ndarray or samples.dtype.kind not in "fiub":
+            evaluator, steps, samples = self._ready(samples, batch_size)
+            return evaluator.predict(steps, samples)
+        form = batch_size, samples.dtype, samples.shape
+        ready = self._readied.get(form) or self._keep(form, self._ready(samples, batch_size)[:2])
+        return ready[0].predict(ready[1], samples)
 
     def arrays(self, samples: Any) -> dict[str, np.ndarray]:
         """Return samples as the arrays that predictions read, by section, before any preprocessor; frames by column."""
@@ -269,18 +272,24 @@ class Trained:
         with np.errstate(all="ignore"):  # of zeros
             return {name: spec.dtype for name, spec in specs(self._preparation()(rows)).items()}
 
-    def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
+    def _ready(self, samples: Any, batch_size: int | None = None) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
         """Return the evaluator and the steps for samples, and these as arrays."""
         arrays = self.arrays(samples)
-        form = tuple((n, x.dtype.str, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items())
+        form = batch_size, *[(n, x.dtype, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items()]
         if (ready := self._readied.get(form)) is None:
             evaluator = self._evaluator(arrays)
+            evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
             live = self._live(evaluator.programs.model)
-            if len(self._readied) >= MOST_FORMS:
-                self._readied.clear()
-            ready = evaluator, Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
-            self._readied[form] = ready
+            steps = Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
+            ready = self._keep(form, (evaluator, steps))
         return *ready, arrays
+
+    def _keep(self, form: tuple[Any, ...], ready: tuple[Evaluator, Steps]) -> tuple[Evaluator, Steps]:
+        """Keep the evaluator and the steps for a form of samples, and return them."""
+        if len(self._readied) >= MOST_FORMS:
+            self._readied.clear()
+        self._readied[form] = ready
+        return ready
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
         """Return the evaluator for samples, of the types of the training, or of their own if these are not known."""

@@ -1,0 +1,116 @@
+"""Time predictions next to ONNX Runtime: ``python -m figures.predictions [CALLS]`` in ``docs``.
+
+A network is trained briefly and exported with ``sigma-export-onnx``.  Then Sigma and ONNX Runtime, on one thread and on
+as many as it likes, predict the same rows in turns of ten calls.  Printed is a table of median times of a call.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+import sigma_ml as sm
+from sigma_export_onnx import Onnx
+
+NETWORKS = {
+    "dense": "input(64) + dense(128, activation='relu') + dense(64, activation='relu') + output(10)",
+    "convolutional": """
+        input(8, 8) + expand() + conv2d(16, 3, padding="same", activation="relu") + max_pool(2)
+        + conv2d(32, 3, padding="same", activation="relu") + max_pool(2) + flatten() + dropout(0.3) + output(10)
+    """,  # that of the recipe cnn
+    "recurrent": "input(50, 2) + lstm(32) + output(10)",  # that of the recipe lstm
+}
+ROWS = (1, 32, 1000)
+TURN = 10  # calls in a row, so that each begins with its own code in the cache
+LONG = 5e-3  # seconds of a call from which on fewer are made
+
+Predict = Callable[[], Any]
+
+
+def train(architecture: str, folder: str) -> tuple[Any, np.ndarray]:
+    """Train a network for an epoch; return it as loaded from its run, and rows to predict."""
+    shape = {"input(64)": (64,), "input(8, 8)": (8, 8), "input(50, 2)": (50, 2)}
+    sides = next(sides for text, sides in shape.items() if text in architecture)
+    generator = np.random.default_rng(0)
+    rows = generator.random((max(ROWS), *sides), dtype=np.float32)
+    data = rows, generator.integers(0, 10, len(rows))
+    with sm.Environment("predictions", seed=0, folder=folder) as sigma:
+        sigma.create_trainer(
+            data=data,
+            network=f"{architecture} + softmax_cross_entropy()",
+            optimiser="adam",
+            batch_size=100,
+            backend="numba",
+            epochs=1,
+        )
+        sigma.run()
+        return sm.load(sigma.run_folder, backend="numba"), rows
+
+
+def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
+    """Return a session of ONNX Runtime with that many threads for one op; 0 means its default."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def time_turns(contestants: Mapping[str, Predict], calls: int) -> dict[str, float]:
+    """Return the median seconds of a call of each, measured in turns after a warm-up."""
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    for predict in contestants.values():
+        for _ in range(TURN):
+            predict()
+    for _ in range(-(-calls // TURN)):
+        for name, predict in contestants.items():
+            predict()
+            for _ in range(TURN):
+                start = time.perf_counter()
+                predict()
+                seconds[name].append(time.perf_counter() - start)
+    return {name: median(values) for name, values in seconds.items()}
+
+
+def measure(architecture: str, calls: int) -> dict[int, dict[str, float]]:
+    """Return the seconds of a call of each contestant, by the number of rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, samples = train(architecture, folder)
+        path = Path(folder) / "network.onnx"
+        Onnx().export(model.inference(), path)
+        sessions = {"one thread": open_session(path, 1), "default threads": open_session(path, 0)}
+        seconds = {}
+        for count in ROWS:
+            rows = samples[:count]
+            (expected,) = sessions["one thread"].run(None, {"inputs": rows})
+            np.testing.assert_allclose(model.predict(rows), expected, 1e-4, 1e-5)
+            contestants: dict[str, Predict] = {"Sigma": lambda rows=rows: model.predict(rows)}
+            for name, session in sessions.items():
+                contestants[name] = lambda rows=rows, session=session: session.run(None, {"inputs": rows})
+            start = time.perf_counter()
+            model.predict(rows)
+            few = time.perf_counter() - start > LONG
+            seconds[count] = time_turns(contestants, min(calls, 300) if few else calls)
+        return seconds
+
+
+def main() -> None:
+    """Print the table."""
+    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    print("| network | rows | Sigma | ONNX Runtime, one thread | default threads | ratios |\n|---|---|---|---|---|---|")
+    for network, architecture in NETWORKS.items():
+        for rows, seconds in measure(architecture, calls).items():
+            own, *others = seconds.values()
+            times = " | ".join(f"{value * 1e6:.1f} us" for value in (own, *others))
+            ratios = ", ".join(f"{own / other:.2f}" for other in others)
+            print(f"| {network} | {rows:,} | {times} | {ratios} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
