@@ -31,17 +31,41 @@ NUMBER = r"^\s*[+-]?(\d+([.,]\d*)*|\.\d+)([eE][+-]?\d+)?\s*%?\s*$"
 class Inferred:
     """The kind of a column, the reason, and what is unsure about it, a sentence with the line to change or empty.
 
-    ``distinct`` is the number of different values, if the kind depends on it.
+    ``distinct`` is the number of different values, if the kind depends on it; ``infinite`` that of the cells with an
+    infinite number.
     """
 
     kind: Kind
     reason: str
     unsure: str = ""
     distinct: int | None = None
+    infinite: int = 0
 
 
 def infer_kind(name: str, column: Any) -> Inferred:
     """Return the kind of a column, an array of Arrow or one in chunks."""
+    inferred = _infer_kind(name, column)
+    infinite = count_infinite(column) if inferred.kind == "number" else 0
+    if not infinite:
+        return inferred
+    if infinite == len(column) - column.null_count:
+        return evolve(inferred, kind="constant", reason="every number is infinite", infinite=infinite)
+    return evolve(inferred, unsure=f"{describe_infinite(infinite)}, taken as missing", infinite=infinite)
+
+
+def describe_infinite(cells: int) -> str:
+    """Return how many cells are infinite, as a clause."""
+    return "1 cell is infinite" if cells == 1 else f"{cells:,} cells are infinite"
+
+
+def count_infinite(column: Any) -> int:
+    """Return the number of cells with an infinite number."""
+    pc = import_module("pyarrow.compute")
+    floating = import_module("pyarrow").types.is_floating(column.type)
+    return int(pc.sum(pc.is_inf(column), min_count=0).as_py()) if floating else 0
+
+
+def _infer_kind(name: str, column: Any) -> Inferred:
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     present = len(column) - column.null_count
     if not present:
