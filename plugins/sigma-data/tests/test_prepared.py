@@ -24,7 +24,7 @@ from sigma_data import Shares, Tabular
 from sigma_data.encoders.number import NumberEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
 from sigma_data.examining import gathering
-from sigma_data.prepared import entries, opening, preparing
+from sigma_data.prepared import code, entries, opening, preparing
 from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.prepared.entries import PreparedEntry, list_entries
 from sigma_data.tables import open_table
@@ -534,7 +534,7 @@ def test_what_an_encoder_of_ones_own_prepares_is_not_used_after_its_code_changes
             raise OSError("typed in")
         return next(sources)
 
-    monkeypatch.setattr(opening.inspect, "getsource", find_source)
+    monkeypatch.setattr(code.inspect, "getsource", find_source)
     monkeypatch.setattr(Doubled, "__module__", "__main__" if typed else __name__)
     for _ in range(3):
         in_blocks(table, columns={"size": Doubled()})["training"]
