@@ -547,10 +547,23 @@ def test_blocks_of_more_than_1_gib_are_refused(table):
         in_blocks(table, 1 << 28)["training"]
 
 
-@pytest.mark.parametrize("path", [make_frame(), pa.Table.from_pandas(make_frame()), Path("gone.parquet")])
+@pytest.mark.parametrize("path", [make_frame(), pa.Table.from_pandas(make_frame())])
 def test_only_tables_in_local_files_have_blocks(path):
     with pytest.raises(SigmaConfigError, match="only tables in local files are read in blocks"):
         in_blocks(path)["training"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gone.parquet", r"gone\.parquet: there is no such file\. Check the path"),
+        ("gone*.csv", r"gone\*\.csv: no file has such a name\. Check the pattern"),
+        (".", "holds no file"),
+    ],
+)
+def test_a_file_that_is_missing_is_what_an_error_names(tmp_path, name, reason):
+    with pytest.raises(SigmaDataError, match=reason):
+        in_blocks(tmp_path / name)["training"]
 
 
 def test_a_number_that_32_bits_cannot_hold_is_refused_with_its_place(tmp_path, cache):

@@ -23,12 +23,15 @@ UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights"}  # setti
 def find_block_files(place: Any, form: Mapping[str, Any], block_rows: int | None) -> tuple[Path, ...]:
     """Return the files of a table that is read in blocks; none for one that is in memory.
 
-    Raises SigmaConfigError if blocks are asked for of anything else than local files.
+    Raises SigmaConfigError if blocks are asked for of anything else than local files, and SigmaDataError for a path
+    where there is none.
     """
     files = () if "database" in form else list_table_files(place)
     if block_rows is None:
         return files if files and _is_large(place, form, files) else ()
     if not files:
+        if isinstance(place, Path) and "database" not in form:
+            open_table(place, **form)  # which says what is missing
         raise SigmaConfigError(
             "Tabular.block_rows: only tables in local files are read in blocks. Leave it out, or save the table as "
             "Parquet."
