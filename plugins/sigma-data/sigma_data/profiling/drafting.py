@@ -7,7 +7,7 @@ from math import log2
 
 from attrs import field, frozen
 
-from sigma_data.profiling.kinds import describe_infinite, shorten
+from sigma_data.profiling.kinds import describe_infinite, list_names, shorten
 from sigma_data.profiling.profile import ColumnProfile, Profile
 from sigma_kernel import SigmaDataError
 from sigma_kernel.errors import suggest_name
@@ -155,7 +155,7 @@ def choose_task(profile: Profile, target: str) -> PredictionTask:
     """Return what to predict; raise SigmaDataError for a column that is not there, or cannot be predicted."""
     names = [column.name for column in profile.columns]
     if target not in names:
-        hint = suggest_name(target, names) or f" There are: {', '.join(names[:12])}."
+        hint = suggest_name(target, names) or f" There are: {list_names(names)}."
         raise SigmaDataError(f"{profile.name}: there is no column {target!r} to predict.{hint}")
     column = profile[target]
     kind, distinct = column.kind, column.distinct

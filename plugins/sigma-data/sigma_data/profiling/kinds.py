@@ -7,6 +7,7 @@ value in almost every row, or a count of the rows), ``constant``, and ``other`` 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Literal
 
@@ -194,6 +195,16 @@ def _read_first(column: Any) -> Any:
     pc = import_module("pyarrow.compute")
     there = pc.drop_null(column)
     return there[0].as_py() if len(there) else ""
+
+
+def list_names(names: Sequence[str], most: int = 12) -> str:
+    """Return the first of some names of columns, each on one line and cut off where it is long."""
+    return ", ".join([*map(shorten, names[:most]), *(["..."] if len(names) > most else [])])
+
+
+def pick_example(names: Sequence[str]) -> str:
+    """Return the last name that is short enough to be repeated in a sentence, quoted; COLUMN if all are long."""
+    return next((repr(name) for name in reversed(names) if shorten(name) == name), "COLUMN")
 
 
 def shorten(text: Any, most: int = 40) -> str:
