@@ -92,7 +92,7 @@ def cells(column: Any, where: str) -> np.ndarray:
     if array.dtype.kind == "b":
         return array.astype(np.float32)
     if array.dtype.kind in "TU":
-        return array.astype(WORDS)
+        return _to_words(array, where)
     if array.dtype.kind != "O":
         raise SigmaDataError(f"{where}: holds {array.dtype}. Make numbers of it, such as days, or leave it out.")
     return _of_objects(array.tolist(), where)
@@ -113,13 +113,25 @@ def _of_objects(values: list[Any], where: str) -> np.ndarray:
         shown = f"row {first} holds {_format_name(values[first])}, row {second} {_format_name(values[second])}"
         raise SigmaDataError(f"{where}: mixes {kind} and {other}: {shown}. Make them alike.")
     if "words" in places:
-        return np.array(["" if gap else value for gap, value in zip(gaps, values, strict=True)], WORDS)
+        return _to_words(["" if gap else value for gap, value in zip(gaps, values, strict=True)], where)
     if places.keys() <= {"numbers"}:
         return np.array([np.nan if gap else _float(values[i], f"{where}: row {i}") for i, gap in enumerate(gaps)])
     ((kind, first),) = places.items()
     if True in gaps:
         raise SigmaDataError(f"{where}: row {gaps.index(True)} is missing. Fill it in, or leave it out.")
     raise SigmaDataError(f"{where}: row {first} holds a {kind}. Use numbers or words.")
+
+
+def _to_words(values: Any, where: str) -> np.ndarray:
+    """Return words as an array; raise SigmaDataError for the first with a lone surrogate, which is no text."""
+    try:
+        return np.array(values, WORDS)
+    except (UnicodeEncodeError, TypeError):  # of objects, and of an array of words
+        wrong = next(i for i, value in enumerate(values) if value.encode("utf-8", "ignore").decode() != value)
+        raise SigmaDataError(
+            f"{where}: row {wrong} holds {str(values[wrong])!a}, which is no valid text. Correct it, such as by "
+            "text.encode('utf-8', 'replace').decode()."
+        ) from None
 
 
 def _float(value: Any, where: str) -> float:

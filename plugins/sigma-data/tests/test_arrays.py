@@ -63,6 +63,7 @@ def test_objects_and_bytes_are_reported(values):
     ([None, 1], "row 0: a value is not finite, in 1 of 2 rows"),
     (["a", None], "row 1 has no class"),
     (["a", np.nan, "b"], "row 1 has no class"),
+    (["a", "\ud800b"], r"row 1 holds '\\ud800b', which is no valid text\. Correct it"),
     (["a", 3], "mixes words and numbers: row 0 holds 'a', row 1 3"),
     (np.array([1, "a"], object), "mixes numbers and words: row 0 holds 1, row 1 'a'"),
     (np.array([{}, {}], object), "row 0 holds a dict"),

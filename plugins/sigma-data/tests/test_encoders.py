@@ -49,6 +49,14 @@ def test_numbers_have_mean_0_and_deviation_1() -> None:
     assert encode(NumberEncoder(), pa.array([7, 7])) == [[0.0], [0.0]]
 
 
+def test_infinite_values_count_as_missing_where_that_is_set():
+    given = pa.array([1.0, float("inf"), None, 3.0, float("-inf"), 8.0])
+    encoder = NumberEncoder(infinite="missing", missing="median", scale="none", indicator=True)
+    assert encode(encoder, given) == [[1, 0], [3, 1], [3, 1], [3, 0], [3, 1], [8, 0]]
+    with pytest.raises(SigmaDataError, match="row 1: there is no value"):
+        encode(NumberEncoder(infinite="missing", missing="refuse"), given)
+
+
 @pytest.mark.parametrize(("missing", "fill"), [("mean", 3.5), ("median", 2.5), ("most_frequent", 2.0), (-1.0, -1.0)])
 def test_a_missing_number_is_replaced(missing: Any, fill: float) -> None:
     column = pa.array([2.0, 2.0, None, 3.0, 7.0])
@@ -326,7 +334,7 @@ ERRORS: list[tuple[Encoder, Any, str]] = [
     (NumberEncoder("refuse"), [1.0, 2.0, None], NULL + "set missing = 'median' or another replacement,"),
     (NumberEncoder(), ["1", "2", "x"], "row 2: 'x' is not a number that float64 holds. Correct it, or leave the"),
     (NumberEncoder(), [1, 2**53 + 1], "row 1: 9007199254740993 is not a number that float64 holds. Correct it,"),
-    (NumberEncoder(), [1.0, float("-inf")], "row 1: -inf is not finite. Correct it, or leave the row out."),
+    (NumberEncoder(), [1.0, float("-inf")], "row 1: -inf is not finite. Correct it, leave the row out, or set"),
     (NumberEncoder(missing="mean"), [None, None], "no row has a value. Leave the column out."),
     (NumberEncoder(missing="mean"), [[1.0], [2.0]], "row 0: [1.0] is not a number that float64 holds."),
     (BooleanEncoder(missing="refuse"), [True, False, None], NULL + "set missing = 'most_frequent' or another"),

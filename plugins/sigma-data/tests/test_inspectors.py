@@ -52,6 +52,15 @@ def test_what_to_predict_must_be_said(tmp_path: Path) -> None:
         TableInspector().draft(tmp_path / "houses.csv", "houses.csv", {})
 
 
+def test_a_question_about_a_text_says_how_running_text_is_read(tmp_path: Path) -> None:
+    place = tmp_path / "lists.txt"
+    place.write_text(f"{'a line that is far too long to be a name ' * 20}\n1\n3\n")
+    with pytest.raises(SigmaConfigError, match='If it is running text, write dataset = "texts" and folder = ') as error:
+        TableInspector().draft(place, "lists.txt", {})
+    assert "--target COLUMN, or from Python trainer.target = COLUMN. There are: a line" in str(error.value)
+    assert len(str(error.value)) < 900
+
+
 def test_a_damaged_table_is_refused_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "houses.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(SigmaDataError, match=r"houses\.parquet"):

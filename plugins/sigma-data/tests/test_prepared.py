@@ -24,7 +24,7 @@ from sigma_data import Shares, Tabular
 from sigma_data.encoders.number import NumberEncoder
 from sigma_data.encoders.target_mean import TargetMeanEncoder
 from sigma_data.examining import gathering
-from sigma_data.prepared import entries, opening, preparing
+from sigma_data.prepared import code, entries, opening, preparing
 from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.prepared.entries import PreparedEntry, list_entries
 from sigma_data.tables import open_table
@@ -534,7 +534,7 @@ def test_what_an_encoder_of_ones_own_prepares_is_not_used_after_its_code_changes
             raise OSError("typed in")
         return next(sources)
 
-    monkeypatch.setattr(opening.inspect, "getsource", find_source)
+    monkeypatch.setattr(code.inspect, "getsource", find_source)
     monkeypatch.setattr(Doubled, "__module__", "__main__" if typed else __name__)
     for _ in range(3):
         in_blocks(table, columns={"size": Doubled()})["training"]
@@ -547,10 +547,23 @@ def test_blocks_of_more_than_1_gib_are_refused(table):
         in_blocks(table, 1 << 28)["training"]
 
 
-@pytest.mark.parametrize("path", [make_frame(), pa.Table.from_pandas(make_frame()), Path("gone.parquet")])
+@pytest.mark.parametrize("path", [make_frame(), pa.Table.from_pandas(make_frame())])
 def test_only_tables_in_local_files_have_blocks(path):
     with pytest.raises(SigmaConfigError, match="only tables in local files are read in blocks"):
         in_blocks(path)["training"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("gone.parquet", r"gone\.parquet: there is no such file\. Check the path"),
+        ("gone*.csv", r"gone\*\.csv: no file has such a name\. Check the pattern"),
+        (".", "holds no file"),
+    ],
+)
+def test_a_file_that_is_missing_is_what_an_error_names(tmp_path, name, reason):
+    with pytest.raises(SigmaDataError, match=reason):
+        in_blocks(tmp_path / name)["training"]
 
 
 def test_a_number_that_32_bits_cannot_hold_is_refused_with_its_place(tmp_path, cache):

@@ -57,6 +57,34 @@ def test_a_name_tells_identifiers_from_numbers(name: str, values: list[int], kin
     assert infer_kind(name, pa.array(values)).kind == kind
 
 
+@pytest.mark.parametrize("infinite", [[float("inf")], [float("inf"), float("-inf"), None]])
+def test_infinite_cells_are_counted_and_drafted_as_missing(infinite: list[float | None]) -> None:
+    values = pa.array([*infinite, *np.linspace(0, 1, 60)])
+    table = pa.table({"a": values, "b": [1.0, 2.0] * (len(values) // 2) + [1.0] * (len(values) % 2)})
+    profile = profile_table(table, "t")
+    count = sum(value is not None for value in infinite)
+    assert (profile["a"].kind, profile["a"].inferred.infinite) == ("number", count)
+    assert f"{count} cell{'s are' if count > 1 else ' is'} infinite" in profile["a"].inferred.unsure
+    assert profile["a"].encoder == {"type": "number", "indicator": True, "infinite": "missing"}
+    assert profile["a"].figures["maximum"] == 1
+    draft = TableDraft("t.csv", "t", profile, choose_task(profile, "b"))
+    assert 'a = { type = "number", indicator = true, infinite = "missing" }' in draft.text
+    assert any("column 'a'" in note and "infinite" in note for note in draft.notes)
+    with pytest.raises(SigmaDataError, match="t: column 'a' cannot be predicted: .* infinite. Correct the"):
+        choose_task(profile, "a")
+
+
+def test_a_column_without_a_finite_number_says_nothing() -> None:
+    inferred = infer_kind("a", pa.array([float("inf"), float("-inf"), None] * 9))
+    assert (inferred.kind, inferred.reason) == ("constant", "every number is infinite")
+
+
+def test_infinite_cells_hide_no_leak() -> None:
+    values = np.linspace(0, 1, 60)
+    table = pa.table({"a": np.where(np.arange(60) == 3, np.inf, values), "b": values * 2})
+    assert [*find_leaks(table, "b", classes=False, inputs=("a",))] == ["a"]
+
+
 def test_what_is_unsure_says_which_line_to_change() -> None:
     inferred = infer_kind("class", pa.array([1, 2, 3] * 20))
     assert inferred.kind == "number"

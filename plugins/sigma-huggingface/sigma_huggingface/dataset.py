@@ -11,7 +11,7 @@ from attrs import define, evolve, field
 
 from sigma_data import Divided, Tabular
 from sigma_data.datasets.dividing import list_parts
-from sigma_huggingface.folder import is_saved, list_splits, open_saved, split_saved
+from sigma_huggingface.folder import holds_datasets, is_single, list_splits, open_saved, split_saved
 from sigma_kernel import Dataset, Encoder, Label, SigmaConfigError
 from sigma_kernel.settings import in_
 
@@ -81,12 +81,12 @@ class HuggingFace(Divided):
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
         """Return the inputs of another saved dataset with the same columns, or of a table of any format."""
-        place: Any = open_saved(path) if is_saved(path) else path
+        place: Any = open_saved(path) if is_single(path) else path
         return Tabular(path, self.target).samples(place, shape, white, self.learned if learned is None else learned)
 
     def claims(self, path: Path) -> bool:
-        """Return whether a path is a saved dataset, and no table."""
-        return is_saved(path)
+        """Return whether a path is a saved dataset, or several, and no table."""
+        return holds_datasets(path)
 
     def _refuse_to_divide(self) -> NoReturn:
         raise SigmaConfigError(

@@ -105,6 +105,7 @@ def _write_sequences(saved: SavedProfile, column: str) -> tuple[list[str], str]:
     """Return the lines of the data, and the beginning of a network, for lists of numbers."""
     source = open_saved(saved.training_folder)
     rows = Sequences.from_column(source.read([column])[column], column, source.place)
+    rows.check_filled(column, str(saved.folder))
     lines = ['dataset = "huggingface_sequences"', f"column = {quote(column)}"]
     length = max(1, min(LONGEST, int(np.quantile(rows.lengths, TIMES))))
     if rows.shape is None:

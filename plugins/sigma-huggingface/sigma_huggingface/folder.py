@@ -27,6 +27,21 @@ def is_saved(folder: Path) -> bool:
     return (folder / STATE).is_file()
 
 
+def holds_datasets(folder: Path) -> bool:
+    """Return whether a folder holds a dataset, or a dictionary of these."""
+    return is_saved(folder) or (folder / SPLITS).is_file()
+
+
+def is_single(folder: Path) -> bool:
+    """Return whether a folder holds one dataset; raises SigmaDataError for a dictionary of several."""
+    if not is_saved(folder) and (names := list_splits(folder)):
+        raise SigmaDataError(
+            f"{folder}: holds several datasets: {', '.join(names)}. Predict from one of them, such as "
+            f"{folder / names[-1]}."
+        )
+    return is_saved(folder)
+
+
 def list_splits(folder: Path) -> list[str]:
     """Return the names of the splits of a saved dictionary of datasets; none for a single dataset."""
     if not (folder / SPLITS).exists():

@@ -19,7 +19,7 @@ from sigma_data.profiling.inspectors import describe_oddities
 from sigma_data.profiling.pictures import describe_oddities as describe_pictures
 from sigma_data.tables.folder import open_files
 from sigma_huggingface.drafting import draft_saved
-from sigma_huggingface.folder import SPLITS, is_saved, open_saved, split_saved
+from sigma_huggingface.folder import holds_datasets, open_saved, split_saved
 from sigma_huggingface.pictures import HuggingFacePictures
 from sigma_huggingface.profile import SavedProfile, count_rows
 from sigma_huggingface.sequences import HuggingFaceSequences
@@ -37,7 +37,7 @@ class HuggingFaceInspector(Inspector):
 
     def takes(self, place: Path) -> bool:
         """Return whether a folder holds a dataset, or a dictionary of these."""
-        return place.is_dir() and (is_saved(place) or (place / SPLITS).is_file())
+        return place.is_dir() and holds_datasets(place)
 
     def inspect(self, place: Path) -> Inspection:
         """Return the profile of the columns, with samples of pictures."""

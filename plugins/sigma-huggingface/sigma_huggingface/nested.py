@@ -52,13 +52,19 @@ class Sequences:
             inner.append(int(counts[0]) if len(counts) else 1)
             values = values.flatten()
         _refuse_gaps(values, name, place, row_of, prod(inner))
-        return cls(_to_numbers(values, name, place).reshape(-1, *inner), lengths)
+        numbers = _to_numbers(values, name, place, lambda number: row_of(number // prod(inner)))
+        return cls(numbers.reshape(-1, *inner), lengths)
 
     @property
     def shape(self) -> tuple[int, ...] | None:
         """Return the shape of every row, if all are of one length; else None."""
         same = bool((self.lengths == self.lengths[0]).all())
         return (int(self.lengths[0]), *self.numbers.shape[1:]) if same else None
+
+    def check_filled(self, name: str, where: str) -> None:
+        """Raise SigmaDataError if every row is an empty list."""
+        if not self.lengths.any():
+            raise SigmaDataError(f"{where}: all lists of column {name!r} are empty. Name another column.")
 
     def pad(self, length: int, where: str) -> tuple[np.ndarray, np.ndarray]:
         """Return rows of one length, cut off or padded with zeros at their ends, and how many steps of each are there.
@@ -89,15 +95,20 @@ def _refuse_gaps(values: Any, name: str, place: Place, row_of: Callable[[int], i
         raise SigmaDataError(f"{place(first)}: column {name!r} has a gap. Fill it in, or drop the row.")
 
 
-def _to_numbers(values: Any, name: str, place: Place) -> np.ndarray:
-    """Return integers as int32, and other numbers as float32."""
+def _to_numbers(values: Any, name: str, place: Place, row_of: Callable[[int], int]) -> np.ndarray:
+    """Return integers as int32, and other numbers as float32; raises SigmaDataError for integers beyond int32."""
     types = pa.types
     if not (types.is_integer(values.type) or types.is_floating(values.type) or types.is_boolean(values.type)):
         raise SigmaDataError(f"{place(0)}: column {name!r} holds lists of {values.type}. It takes lists of numbers.")
     numbers = np.asarray(values)
-    if types.is_integer(values.type) and (not len(numbers) or INT32.min <= numbers.min() <= numbers.max() <= INT32.max):
-        return numbers.astype(np.int32)
-    return numbers.astype(np.float32)
+    if not types.is_integer(values.type):
+        return numbers.astype(np.float32)
+    if len(beyond := np.flatnonzero((numbers < INT32.min) | (numbers > INT32.max))):
+        raise SigmaDataError(
+            f"{place(row_of(int(beyond[0])))}: column {name!r} holds {numbers[beyond[0]]}, which is beyond int32. Cast "
+            "the column to floats if it holds quantities, or number its values from 0."
+        )
+    return numbers.astype(np.int32)
 
 
 def count_values(lengths: np.ndarray) -> str:

@@ -14,7 +14,7 @@ from sigma_data.pictures.blocks import Decoding
 from sigma_data.pictures.faults import check_faults
 from sigma_data.pictures.rows import scale_bytes
 from sigma_huggingface.files import read_inputs
-from sigma_huggingface.folder import is_saved
+from sigma_huggingface.folder import is_single
 from sigma_huggingface.saved_column import SavedFilesColumn
 from sigma_kernel import SigmaDataError
 
@@ -47,7 +47,7 @@ class HuggingFacePictures(SavedFilesColumn, PictureSet):
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
         """Return the pictures of another saved dataset; or those of a file, folder or archive."""
-        if not is_saved(path):
+        if not is_single(path):
             return super().samples(path, shape, white, learned)
         if tuple(shape) != self._form.shape:
             raise SigmaDataError(f"{path}: pictures have shape {self._form.shape}; the network takes {tuple(shape)}.")

@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 
 from sigma_data import File
 from sigma_data.pictures.looking import look_at_pictures
+from sigma_data.profiling.kinds import list_names
 from sigma_data.profiling.pictures import LOOKED, PictureProfile
 from sigma_data.profiling.profile import Profile, profile_table
 from sigma_data.tables.batches import reading
@@ -87,7 +88,7 @@ class SavedProfile:
         """Return the column to predict; raises SigmaConfigError if it is not clear."""
         target = wish or self.find_target()
         if target is None:
-            names = ", ".join(column.name for column in self.profile.columns)
+            names = list_names([column.name for column in self.profile.columns])
             question = "which column is to be predicted? Name it: --target"
             raise SigmaConfigError(f"{self.folder}: {question}. There are: {names}.")
         return target

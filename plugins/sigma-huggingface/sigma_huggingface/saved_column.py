@@ -14,7 +14,7 @@ from sigma_data.datasets.splits import Divided
 from sigma_data.pictures.labelled import LabelledPictures
 from sigma_data.pictures.opening import OpenPicture
 from sigma_huggingface.files import SavedFiles, read_files
-from sigma_huggingface.folder import is_saved, split_saved
+from sigma_huggingface.folder import holds_datasets, split_saved
 from sigma_huggingface.targets import Wanted
 from sigma_kernel.settings import in_
 
@@ -47,8 +47,8 @@ class SavedColumn(Divided):
         return Wanted(self.target, self.targets, self.missing_targets, self.group)
 
     def claims(self, path: Path) -> bool:
-        """Return whether a path is a saved dataset."""
-        return is_saved(path)
+        """Return whether a path is a saved dataset, or several."""
+        return holds_datasets(path)
 
 
 @define(eq=False, slots=False)
@@ -88,4 +88,4 @@ class SavedFilesColumn(SavedColumn):
 
     def files(self, path: Path) -> list[Path]:
         """Return the files in a folder, in the order of their samples; none for a saved dataset."""
-        return [] if is_saved(path) else super().files(path)
+        return [] if holds_datasets(path) else super().files(path)

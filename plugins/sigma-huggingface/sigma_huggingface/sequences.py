@@ -14,7 +14,7 @@ from sigma_data.arrays import Arrays
 from sigma_data.datasets.dividing import divide_training, list_parts
 from sigma_data.datasets.splits import Loaded
 from sigma_data.subset import Subset
-from sigma_huggingface.folder import is_saved, open_saved, split_saved
+from sigma_huggingface.folder import is_single, open_saved, split_saved
 from sigma_huggingface.nested import Sequences
 from sigma_huggingface.saved_column import SavedColumn
 from sigma_huggingface.targets import SavedLabels, read_labels
@@ -26,7 +26,8 @@ from sigma_kernel.settings import ge, optional
 class HuggingFaceSequences(SavedColumn):
     """The lists in a column of a dataset that ``save_to_disk`` of Hugging Face's library ``datasets`` has written.
 
-    ``inputs`` are arrays (steps, ...) of integers, int32, or of other numbers, float32.  Lists of several lengths are
+    ``inputs`` are arrays (steps, ...) of integers, int32, or of other numbers, float32; integers beyond int32
+    are refused.  Lists of several lengths are
     padded with zeros at their ends, or cut off; ``lengths`` then has the number of steps that hold values, and ``mask``
     is 1 for these and 0 for padding.
 
@@ -76,6 +77,7 @@ class HuggingFaceSequences(SavedColumn):
         """Return the rows with a target of some saved datasets, and what is known of their targets."""
         labels = read_labels(folders, self.target_settings)
         rows = read_sequences(folders, self.column, labels.kept)
+        rows.check_filled(self.column, str(self.folder))
         if self.length is None and rows.shape is not None:
             inputs, _ = rows.pad(rows.shape[0], str(self.folder))
             return Arrays(inputs=inputs, targets=labels.targets), labels
@@ -92,7 +94,7 @@ class HuggingFaceSequences(SavedColumn):
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
         """Return the lists of another saved dataset, brought to the length of the training; or samples of a file."""
-        if not is_saved(path):
+        if not is_single(path):
             return super().samples(path, shape, white, learned)
         rows = read_sequences([path], self.column)
         inputs, _ = rows.pad(shape[0], str(path))

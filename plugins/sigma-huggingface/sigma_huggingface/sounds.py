@@ -13,7 +13,7 @@ from sigma_data.datasets.sound_set import SoundSet
 from sigma_data.pictures.faults import check_faults
 from sigma_data.sound.files import decode_files
 from sigma_huggingface.files import read_inputs
-from sigma_huggingface.folder import is_saved
+from sigma_huggingface.folder import is_single
 from sigma_huggingface.saved_column import SavedFilesColumn
 from sigma_kernel import SigmaDataError
 
@@ -39,7 +39,7 @@ class HuggingFaceSounds(SavedFilesColumn, SoundSet):
         learned: Mapping[str, Any] | None = None,
     ) -> np.ndarray:
         """Return the sounds of another saved dataset; or those of a file or folder."""
-        if not is_saved(path):
+        if not is_single(path):
             return super().samples(path, shape, white, learned)
         if tuple(shape) != self._form.shape:
             raise SigmaDataError(f"{path}: sounds have shape {self._form.shape}; the network takes {tuple(shape)}.")

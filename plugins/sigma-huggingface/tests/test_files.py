@@ -18,7 +18,7 @@ from PIL import Image
 
 from sigma_data import ImageFolder, SoundFolder
 from sigma_data.sound.decoding import SoundForm
-from sigma_huggingface import HuggingFacePictures, HuggingFaceSequences, HuggingFaceSounds
+from sigma_huggingface import HuggingFace, HuggingFacePictures, HuggingFaceSequences, HuggingFaceSounds
 from sigma_huggingface.folder import open_saved
 from sigma_huggingface.inspector import HuggingFaceInspector
 from sigma_kernel import Dataset, Inspector, SigmaConfigError, SigmaDataError
@@ -313,6 +313,35 @@ def test_lists_of_a_dictionary_are_divided_and_predicted_from(folder):
     with pytest.raises(SigmaConfigError, match="has splits already"):
         HuggingFaceSequences(folder, "list").all_rows()
     assert (data.claims(folder / "test"), data.claims(folder / "none")) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "data"),
+    [
+        (pictures, lambda folder: HuggingFacePictures(folder, size=(8, 8))),
+        (sounds, lambda folder: HuggingFaceSounds(folder, seconds=0.1)),
+        (lambda: label({"list": LISTS}), lambda folder: HuggingFaceSequences(folder, "list")),
+        (lambda: label({"size": [*map(float, range(COUNT))]}), lambda folder: HuggingFace(folder, "label")),
+    ],
+)
+def test_one_of_several_datasets_is_to_be_named_for_predictions(folder, rows, data):
+    divide(rows(), train=16, test=8).save_to_disk(folder)
+    trained = data(folder)
+    assert trained.claims(folder)
+    assert not getattr(trained, "files", lambda path: [])(folder)
+    shape = rows_of(trained)["training"].shape[1:]
+    with pytest.raises(SigmaDataError, match=r"datasets: train, test\. Predict from one.*, such as .*/set/test\."):
+        trained.samples(folder, shape)
+
+
+@pytest.mark.parametrize("kind", ["int32", "float32"])
+def test_a_column_of_empty_lists_is_refused_before_anything_is_drafted(folder, kind):
+    features = datasets.Features({"list": datasets.Sequence(datasets.Value(kind)), "label": NAMES})
+    datasets.Dataset.from_dict({"list": [[]] * COUNT, "label": LABELS}, features).save_to_disk(folder)
+    with pytest.raises(SigmaDataError, match=r"set: all lists of column 'list' are empty\. Name another column"):
+        HuggingFaceInspector().draft(folder, "set", {})
+    with pytest.raises(SigmaDataError, match=r"set: all lists of column 'list' are empty\. Name another column"):
+        HuggingFaceSequences(folder, "list").all_rows()
 
 
 def test_rows_without_a_class_are_dropped_with_their_lists(folder):

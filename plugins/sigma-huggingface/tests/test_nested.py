@@ -7,6 +7,8 @@ import pytest
 from sigma_huggingface.nested import Sequences
 from sigma_kernel import SigmaDataError
 
+DEEP = pa.list_(pa.list_(pa.int64()))
+
 
 def read(values, kind=None) -> Sequences:
     parts = [pa.array(values[:1], kind), pa.array(values[1:], kind)]  # in two chunks, of which one is a slice
@@ -43,8 +45,9 @@ def test_inner_lists_are_axes():
     np.testing.assert_array_equal(Sequences.from_column(sliced, "x", str).pad(3, "x")[0], given[1:])
 
 
-def test_large_integers_and_booleans_are_floats():
-    assert read([[1 << 40], [1]]).numbers.dtype == np.float32
+def test_integers_are_exact_and_booleans_are_floats():
+    limits = [[-(1 << 31), 1], [(1 << 31) - 1, 0]]
+    assert (read(limits).numbers.dtype, read(limits).numbers.tolist()) == (np.int32, [*limits[0], *limits[1]])
     assert read([[True], [False]]).numbers.tolist() == [1, 0]
 
 
@@ -56,6 +59,9 @@ def test_large_integers_and_booleans_are_floats():
         ([[[1]], [[2], None]], None, "row 1: column 'x' has a gap"),
         ([[[1, 2]], [[1, 2], [3, None]]], None, "row 1: column 'x' has a gap"),
         ([[[1, 2]], [[1, 2], [3]]], None, r"row 1: column 'x' holds inner lists of 2 and 1 values\. Only the outer"),
+        ([[0, 1], [2, 1 << 31]], None, "row 1: column 'x' holds 2147483648, which is beyond int32. Cast the column to"),
+        ([[], [[1, 2], [3, -(1 << 40)]]], DEEP, "row 1: column 'x' holds -1099511627776, which is beyond int32"),
+        ([[1], [(1 << 64) - 1]], pa.list_(pa.uint64()), "row 1: column 'x' holds 18446744073709551615, which is"),
         ([["a"], ["b"]], None, r"row 0: column 'x' holds lists of string\. It takes lists of numbers"),
         ([1, 2], None, r"row 0: column 'x' holds int64, no lists\. Name another"),
     ],

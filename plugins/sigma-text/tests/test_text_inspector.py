@@ -147,6 +147,15 @@ def test_columns_that_are_not_named_or_hold_no_texts_are_refused(tmp_path: Path,
         TextInspector().draft(write_table(tmp_path), "x", wishes)
 
 
+def test_long_names_of_columns_are_cut_off_in_a_question(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(f"mood,{'long ' * 100}\n" + "good,1\nbad,2\n" * 20)
+    with pytest.raises(
+        SigmaConfigError, match=r"holds the texts\? Name it: --text 'mood'\. There.*: mood, long long .*…"
+    ) as e:
+        TextInspector().draft(tmp_path / "x.csv", "x", {"target": "mood"})
+    assert len(str(e.value)) < 400
+
+
 def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SigmaDataError, match=r"there is no column 'revew'\. Did you mean 'review'\?"):
         TextInspector().draft(write_table(tmp_path), "x", {"text": "revew", "target": "mood"})
@@ -197,6 +206,9 @@ def test_running_text_is_told_from_tables(tmp_path: Path) -> None:
         "name\nAnna\nBen\n",
         "the city\tthe mood\nOld York\tvery good\n",
         "a b c\nd e f\ng h i\nj k l\n",
+        "city\nNew York\nBern\nOld York\nRome\n",
+        "Anna Smith\nBen Miller\nCarl Jones\n",
+        "city,mood,\nOld York at night,quite good today,\nNew York at noon,rather bad today,\n",
         "",
     )
     for number, table in enumerate(tables):
@@ -214,6 +226,21 @@ def test_lines_without_blanks_or_of_equal_words_are_running_text_if_they_end_sen
     tmp_path: Path, line: str, encoding: str
 ) -> None:
     (tmp_path / "x.txt").write_text(line * 20, encoding=encoding)
+    assert TextInspector().takes(tmp_path / "x.txt")
+    assert not TableInspector().takes(tmp_path / "x.txt")
+
+
+VERSE = (
+    "so much depends\nupon\n\na red wheel\nbarrow\n\nglazed with rain\nwater\n\nbeside the white\nchickens\n",
+    "Because I could not stop for Death,\nHe kindly stopped for me,\nThe carriage held but just ourselves,\n"
+    "And immortality too,\n",
+    "Where the bee sucks, there suck I,\nIn a cowslip's bell I lie,\n",
+)
+
+
+@pytest.mark.parametrize("verse", VERSE)
+def test_verse_without_full_stops_is_running_text(tmp_path: Path, verse: str) -> None:
+    (tmp_path / "x.txt").write_text(verse)
     assert TextInspector().takes(tmp_path / "x.txt")
     assert not TableInspector().takes(tmp_path / "x.txt")
 

@@ -92,14 +92,20 @@ def _find_failure(column: Any, wanted: Any) -> int:
     return first
 
 
-def read_numbers(column: Any) -> np.ndarray:
+def read_numbers(column: Any, remedy: str = FIX) -> np.ndarray:
     """Return a column as float64, NaN where there is no value; raise SigmaDataError for words and infinite numbers."""
+    values = read_reals(column)
+    if not np.isfinite(values).all():
+        refuse(np.isinf(values), column, f"{{}} is not finite. {remedy}")
+    return values
+
+
+def read_reals(column: Any) -> np.ndarray:
+    """Return a column as float64, NaN where there is no value; raise SigmaDataError for words."""
     column = decode(column)
     values = cast(column, pa.float64(), f"{{}} is not a number that float64 holds. {FIX}").to_numpy(
         zero_copy_only=False
     )
-    if not np.isfinite(values).all():
-        refuse(np.isinf(values), column, f"{{}} is not finite. {FIX}")
     return np.asarray(values, np.float64)
 
 

@@ -9,7 +9,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.encoders.columns import EMPTY, fill_rule, has_gaps, read_batches, read_numbers, refuse_missing
+from sigma_data.encoders.columns import (
+    EMPTY,
+    fill_rule,
+    has_gaps,
+    read_batches,
+    read_numbers,
+    read_reals,
+    refuse_missing,
+)
 from sigma_data.interpolation import interpolate, quantile_knots
 from sigma_data.preprocessors.clip import tails
 from sigma_data.preprocessors.log import signed_log
@@ -21,6 +29,7 @@ from sigma_kernel.settings import in_, must, optional
 
 WORDS = ("refuse", "mean", "median", "most_frequent")
 REMEDY = "set missing = 'median' or another replacement, or leave the row out"
+INFINITE = "Correct it, leave the row out, or set infinite = 'missing'."
 SCALES = ("none", "standard", "robust", "quantile")
 KNOTS = 1000
 Read = Callable[[], Iterator[np.ndarray]]
@@ -40,6 +49,7 @@ class NumberEncoder(Encoder):
     Args:
         missing: What replaces missing values, also in rows to predict from: the mean, the median or the most frequent
             value, or this number; or ``refuse``: a missing value is an error.
+        infinite: What infinite values do: raise an error, or count as missing.
         indicator: Add a number that is 1 where the value is missing, else 0.
         clip: Limits of the values, or the share of the training rows on either side of them, such as 0.01.
         log: Whether to take sign(x) log(1 + abs(x)), as the preprocessor ``log`` does.
@@ -52,6 +62,7 @@ class NumberEncoder(Encoder):
     missing: Literal["refuse", "mean", "median", "most_frequent"] | float = field(
         default="median", validator=fill_rule(*WORDS)
     )
+    infinite: Literal["refuse", "missing"] = field(default="refuse", validator=in_(("refuse", "missing")), kw_only=True)
     indicator: bool = False
     clip: float | tuple[float, float] | None = field(
         default=None,
@@ -87,7 +98,11 @@ class NumberEncoder(Encoder):
             yield values[~np.isnan(values)] if has_gaps(values) else values
 
     def _read(self, column: Any) -> np.ndarray:
-        values = read_numbers(column)
+        if self.infinite == "missing":
+            values = read_reals(column)
+            values = np.where(np.isinf(values), np.nan, values)
+        else:
+            values = read_numbers(column, INFINITE)
         if self.missing == "refuse" and has_gaps(values):
             refuse_missing(np.isnan(values), column, REMEDY)
         return values

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import attrs
 import numpy as np
 
 from sigma_data.encoded import describe_encoder
+from sigma_data.prepared.code import hash_code, hash_package
 from sigma_data.prepared.files import LARGE, count_bytes, describe_files, is_columnar, list_table_files
 from sigma_data.tables import name_place, open_table
 from sigma_kernel import Encoder, SigmaConfigError
@@ -26,12 +23,15 @@ UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights"}  # setti
 def find_block_files(place: Any, form: Mapping[str, Any], block_rows: int | None) -> tuple[Path, ...]:
     """Return the files of a table that is read in blocks; none for one that is in memory.
 
-    Raises SigmaConfigError if blocks are asked for of anything else than local files.
+    Raises SigmaConfigError if blocks are asked for of anything else than local files, and SigmaDataError for a path
+    where there is none.
     """
     files = () if "database" in form else list_table_files(place)
     if block_rows is None:
         return files if files and _is_large(place, form, files) else ()
     if not files:
+        if isinstance(place, Path) and "database" not in form:
+            open_table(place, **form)  # which says what is missing
         raise SigmaConfigError(
             "Tabular.block_rows: only tables in local files are read in blocks. Leave it out, or save the table as "
             "Parquet."
@@ -70,7 +70,7 @@ def _describe_settings(data: Any) -> dict[str, Any]:
 
 def _describe(value: Any) -> Any:
     if isinstance(value, Encoder):
-        return [describe_encoder(value), _hash_class(type(value))]
+        return [describe_encoder(value), hash_code(type(value))]
     if attrs.has(type(value)):
         return attrs.asdict(value)
     if isinstance(value, Mapping):
@@ -78,30 +78,6 @@ def _describe(value: Any) -> Any:
     return [_describe(own) for own in value] if isinstance(value, tuple | list) else value
 
 
-def _hash_class(cls: type) -> str:
-    """Return a hash of the package or the file of a class; of one that was typed in, of its source.
-
-    Where there is none, it is a random number: what is prepared is not used again.
-    """
-    if cls.__module__ != "__main__":
-        return _hash_package(cls.__module__.partition(".")[0])
-    try:
-        return hashlib.sha256(inspect.getsource(cls).encode()).hexdigest()
-    except (OSError, TypeError):
-        return uuid4().hex
-
-
-@lru_cache
-def _hash_package(name: str) -> str:
-    """Return a hash of all modules of a package, or of a module."""
-    module, digest = import_module(name), hashlib.sha256()
-    roots = [Path(path) for path in getattr(module, "__path__", [])]
-    files = [path for root in roots for path in sorted(root.rglob("*.py"))] or [Path(str(module.__file__))]
-    for path in files:
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 def _describe_versions() -> list[str]:
     """Return the versions of what reads and encodes tables, and a hash of this package."""
-    return [np.__version__, import_module("pyarrow").__version__, _hash_package("sigma_data")]
+    return [np.__version__, import_module("pyarrow").__version__, hash_package("sigma_data")]

@@ -7,7 +7,7 @@ from math import log2
 
 from attrs import field, frozen
 
-from sigma_data.profiling.kinds import shorten
+from sigma_data.profiling.kinds import describe_infinite, list_names, shorten
 from sigma_data.profiling.profile import ColumnProfile, Profile
 from sigma_kernel import SigmaDataError
 from sigma_kernel.errors import suggest_name
@@ -155,10 +155,13 @@ def choose_task(profile: Profile, target: str) -> PredictionTask:
     """Return what to predict; raise SigmaDataError for a column that is not there, or cannot be predicted."""
     names = [column.name for column in profile.columns]
     if target not in names:
-        hint = suggest_name(target, names) or f" There are: {', '.join(names[:12])}."
+        hint = suggest_name(target, names) or f" There are: {list_names(names)}."
         raise SigmaDataError(f"{profile.name}: there is no column {target!r} to predict.{hint}")
     column = profile[target]
     kind, distinct = column.kind, column.distinct
+    if column.inferred.infinite:
+        problem = f"column {target!r} cannot be predicted: {describe_infinite(column.inferred.infinite)}"
+        raise SigmaDataError(f"{profile.name}: {problem}. Correct the values, or leave the rows out.")
     if kind in ("category", "boolean"):
         return PredictionTask(target, distinct, f"{distinct} classes: {shorten(column.content, 60)}")
     if column.figures:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from attrs import frozen
 
 from sigma_data.profiling.drafting import TableDraft, choose_task, count_rows
+from sigma_data.profiling.kinds import list_names, pick_example
 from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.pictures import holds_pictures
 from sigma_data.profiling.profile import MOST, Profile, profile_table
@@ -65,12 +66,7 @@ class TableInspector(Inspector):
             return draft_series(place, written, wishes)
         source = open_table(place)
         if "target" not in wishes:
-            names = source.schema.names
-            shell = f"--target {names[-1]!r}, or from Python " if isinstance(place, Path) else ""
-            raise SigmaConfigError(
-                f"{source.name}: which column is to be predicted? Name it: {shell}trainer.target = {names[-1]!r}. "
-                f"There are: {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}."
-            )
+            raise SigmaConfigError(_ask_for_target(source, place))
         table, rows = source.read_first(MOST)
         profile = profile_table(table, _name(place), rows)
         task = choose_task(profile, wishes["target"])
@@ -79,6 +75,18 @@ class TableInspector(Inspector):
         name = profile.name.partition(".")[0] or "table"
         draft = TableDraft(written, name, profile, task, leaks, find_groups(profile, task.target))
         return ConfigurationDraft(name, draft.text, draft.notes)
+
+
+def _ask_for_target(source: RecordBatches, place: Path | InMemory) -> str:
+    names, example = source.schema.names, pick_example(source.schema.names)
+    shell = f"--target {example}, or from Python " if isinstance(place, Path) else ""
+    text = ""
+    if isinstance(place, Path) and place.suffix.lower() == ".txt":
+        text = f' If it is running text, write dataset = "texts" and folder = {place.name!r} in a configuration.'
+    return (
+        f"{source.name}: which column is to be predicted? Name it: {shell}trainer.target = {example}. There are: "
+        f"{list_names(names)}.{text}"
+    )
 
 
 def inspect_table(source: RecordBatches, name: str) -> Inspection:

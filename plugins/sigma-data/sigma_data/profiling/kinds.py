@@ -7,6 +7,7 @@ value in almost every row, or a count of the rows), ``constant``, and ``other`` 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, Literal
 
@@ -31,17 +32,41 @@ NUMBER = r"^\s*[+-]?(\d+([.,]\d*)*|\.\d+)([eE][+-]?\d+)?\s*%?\s*$"
 class Inferred:
     """The kind of a column, the reason, and what is unsure about it, a sentence with the line to change or empty.
 
-    ``distinct`` is the number of different values, if the kind depends on it.
+    ``distinct`` is the number of different values, if the kind depends on it; ``infinite`` that of the cells with an
+    infinite number.
     """
 
     kind: Kind
     reason: str
     unsure: str = ""
     distinct: int | None = None
+    infinite: int = 0
 
 
 def infer_kind(name: str, column: Any) -> Inferred:
     """Return the kind of a column, an array of Arrow or one in chunks."""
+    inferred = _infer_kind(name, column)
+    infinite = count_infinite(column) if inferred.kind == "number" else 0
+    if not infinite:
+        return inferred
+    if infinite == len(column) - column.null_count:
+        return evolve(inferred, kind="constant", reason="every number is infinite", infinite=infinite)
+    return evolve(inferred, unsure=f"{describe_infinite(infinite)}, taken as missing", infinite=infinite)
+
+
+def describe_infinite(cells: int) -> str:
+    """Return how many cells are infinite, as a clause."""
+    return "1 cell is infinite" if cells == 1 else f"{cells:,} cells are infinite"
+
+
+def count_infinite(column: Any) -> int:
+    """Return the number of cells with an infinite number."""
+    pc = import_module("pyarrow.compute")
+    floating = import_module("pyarrow").types.is_floating(column.type)
+    return int(pc.sum(pc.is_inf(column), min_count=0).as_py()) if floating else 0
+
+
+def _infer_kind(name: str, column: Any) -> Inferred:
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     present = len(column) - column.null_count
     if not present:
@@ -170,6 +195,16 @@ def _read_first(column: Any) -> Any:
     pc = import_module("pyarrow.compute")
     there = pc.drop_null(column)
     return there[0].as_py() if len(there) else ""
+
+
+def list_names(names: Sequence[str], most: int = 12) -> str:
+    """Return the first of some names of columns, each on one line and cut off where it is long."""
+    return ", ".join([*map(shorten, names[:most]), *(["..."] if len(names) > most else [])])
+
+
+def pick_example(names: Sequence[str]) -> str:
+    """Return the last name that is short enough to be repeated in a sentence, quoted; COLUMN if all are long."""
+    return next((repr(name) for name in reversed(names) if shorten(name) == name), "COLUMN")
 
 
 def shorten(text: Any, most: int = 40) -> str:

@@ -37,8 +37,9 @@ def find_leaks(table: Any, target: str, classes: bool, inputs: tuple[str, ...]) 
         there = with_target & np.asarray(column.is_valid())
         if there.sum() < max(ENOUGH, with_target.sum() / 2):
             continue
-        values = (_floats(column) if numeric else _codes(column))[there]
-        if reason := describe_leak(values, goal[there], numeric, classes):
+        values = _floats(column) if numeric else _codes(column)
+        there &= np.isfinite(values)
+        if reason := describe_leak(values[there], goal[there], numeric, classes):
             reasons[name] = reason
     return reasons
 

@@ -13,6 +13,7 @@ from attrs import field, frozen
 from sigma_data.pictures.decoding import ENDS
 from sigma_data.pictures.folder import subfolders
 from sigma_data.profiling.drafting import choose_task
+from sigma_data.profiling.kinds import list_names
 from sigma_data.profiling.profile import profile_table
 from sigma_data.tables import open_table
 from sigma_kernel import SigmaConfigError, SigmaDataError
@@ -98,13 +99,13 @@ def _choose_targets(place: Path, names: Sequence[str], target: str | None) -> tu
         several = tuple(name.strip() for name in target.split(","))
         chosen = (target,) if target in names else several
         if unknown := [name for name in chosen if name not in names]:
-            raise SigmaConfigError(f"{place}: there is no column {unknown[0]!r}. There are: {', '.join(names)}.")
+            raise SigmaConfigError(f"{place}: there is no column {unknown[0]!r}. There are: {list_names(names)}.")
         return chosen
     likely = names if len(names) == 1 else [name for name in names if name.lower() in TARGETS]
     if len(likely) != 1:
         raise SigmaConfigError(
             f"{place}: which column is to be predicted? Name it, or several with commas: --target. There are: "
-            f"{', '.join(names)}."
+            f"{list_names(names)}."
         )
     return (likely[0],)
 

@@ -50,7 +50,8 @@ class ColumnProfile:
     @property
     def encoder(self) -> dict[str, Any] | None:
         """Return the table of an encoder that suits the column; None if it is left out."""
-        return choose_encoder(self.kind, self.rows, self.missing, self.distinct)
+        chosen = choose_encoder(self.kind, self.rows, self.missing + self.inferred.infinite, self.distinct)
+        return {**chosen, "infinite": "missing"} if chosen and self.inferred.infinite else chosen
 
     def to_json(self) -> dict[str, Any]:
         """Return the column as plain values."""

@@ -11,6 +11,7 @@ END = ".txt"
 DELIMITERS = ",;\t|"
 READ, FILES = 1 << 16, 20  # bytes of a file, and files, that are looked at
 WORDS = 3  # of a line, on average
+SHORT = 2  # of a line of verse, on average, if lines differ
 STOPS = tuple(".!?\u3002\uff01\uff1f\u2026\u300d\u300f\u201d")  # of sentences; also those of Chinese and Japanese
 ENDS = 0.3  # share of lines that end so where words do not tell
 LETTERS = 0.5  # least share of what is no blank
@@ -39,9 +40,11 @@ def _are_prose(lines: Sequence[str]) -> bool:
     solid = [character for line in lines for character in line if not character.isspace()]
     words = [len(line.split()) for line in lines]
     ends = sum(line.rstrip().endswith(STOPS) for line in lines) / len(lines)
-    has_words = sum(words) >= WORDS * len(lines) or ends >= ENDS  # some scripts have no blanks
+    least = WORDS if len({*words}) == 1 else SHORT
+    has_words = sum(words) >= least * len(lines) or ends >= ENDS  # some scripts have no blanks
     if not has_words or sum(map(str.isalpha, solid)) < LETTERS * len(solid):
         return False
-    counts = [[line.count(delimiter) for line in lines] for delimiter in DELIMITERS]
+    inner = [line.rstrip().rstrip(DELIMITERS) for line in lines]  # a line of verse may end with a comma
+    counts = [[line.count(delimiter) for line in inner] for delimiter in DELIMITERS]
     columns = len(words) > WORDS and len({*words}) == 1 and ends < ENDS  # verse may have as many words in each line
     return len(lines) == 1 or not (columns or any(min(count) == max(count) > 0 for count in counts))

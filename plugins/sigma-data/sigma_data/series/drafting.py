@@ -11,6 +11,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_data.profiling.drafting import choose_batch_size, choose_width, quote
+from sigma_data.profiling.kinds import list_names
 from sigma_data.series.layout import SeriesRows
 from sigma_data.series.seasons import find_season
 from sigma_data.series.training import divide_times, order_rows
@@ -97,7 +98,7 @@ def read_draft(source: Any, place: Path, written: str, wishes: Mapping[str, str]
     names = source.schema.names
     for wish in ("time", "target"):
         if wishes[wish] not in names:
-            hint = suggest_name(wishes[wish], names) or f" There are: {', '.join(names[:12])}."
+            hint = suggest_name(wishes[wish], names) or f" There are: {list_names(names)}."
             raise SigmaDataError(f"{source.name}: there is no column {wishes[wish]!r}.{hint}")
     target, time, ahead = wishes["target"], wishes["time"], _read_count(wishes, "ahead") or 1
     past, table = _read_count(wishes, "past"), source.read()

@@ -18,7 +18,7 @@ from sigma_data.pictures.archive import is_archive, strip_end
 from sigma_data.pictures.folder import list_pictures
 from sigma_data.profiling.drafting import PredictionTask, choose_task, quote
 from sigma_data.profiling.inspectors import TableInspector
-from sigma_data.profiling.kinds import shorten
+from sigma_data.profiling.kinds import list_names, pick_example, shorten
 from sigma_data.profiling.profile import profile_table
 from sigma_data.profiling.prose import is_prose
 from sigma_data.sampling import mix
@@ -158,10 +158,12 @@ def draft_texts(
 
 def _find_column(wishes: Mapping[str, str], role: str, names: list[str], place: Path) -> str:
     """Return the column of a role; raise SigmaConfigError if it is not named, and SigmaDataError if there is none."""
-    listed = f"{', '.join(names[:12])}{', ...' if len(names) > 12 else ''}"
+    listed = list_names(names)
     if role not in wishes:
         what = {"text": "holds the texts", "target": "is to be predicted"}[role]
-        raise SigmaConfigError(f"{place}: which column {what}? Name it: --{role} {names[-1]!r}. There are: {listed}.")
+        raise SigmaConfigError(
+            f"{place}: which column {what}? Name it: --{role} {pick_example(names)}. There are: {listed}."
+        )
     if wishes[role] not in names:
         hint = suggest_name(wishes[role], names) or f" There are: {listed}."
         raise SigmaDataError(f"{place}: there is no column {wishes[role]!r}.{hint}")
