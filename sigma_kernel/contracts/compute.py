@@ -126,9 +126,11 @@ class Batches:
 
 @frozen
 class Share:
-    """The result of one shard of a batch: loss and metric totals, gradients, and new layer state, by name.
+    """The result of one shard of a batch: loss and metric totals, gradients, and new layer state.
 
-    Loss, gradients and state are means over the shard's rows; metric totals, ``metrics.<name>``, are sums.
+    Loss and state are means over the shard's rows; metric totals, ``metrics.<name>``, are sums.  Gradients lie one
+    after another in a vector for each dtype, and are weighted by the shard's part of the rows: those of all shards add
+    up to those of the batch.
     """
 
     records: Records
@@ -225,7 +227,7 @@ class Backend(Settled):
     def share(self, host: np.ndarray) -> Array:
         """Return a host array on the device, which is only read: it may have the same memory, by default it is a copy.
 
-        Programs are given such arrays as data, never as state.
+        Programs are given such arrays as data, or as state that the step does not write.
         """
         return self.to_device(host)
 

@@ -310,12 +310,15 @@ class Iterations(Protocol):
         """
 
     def share(
-        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Records
+        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, of: int, offset: int, weights: Records
     ) -> Share:
-        """Compute one shard: the given ``rows`` of a batch, which begin at position ``start`` of it."""
+        """Compute one shard: the given ``rows`` of a batch ``of`` so many, which begin at position ``start`` of it."""
+
+    def split_gradients(self, gradients: Records) -> Records:
+        """Return the gradient of each parameter, by its address: views of the vectors of gradients."""
 
     def apply_update(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
-        """Return the arrays after the update with merged gradients, and with merged layer state."""
+        """Return the arrays after the update with vectors of merged gradients, and with merged layer state."""
 
 
 Compute = Callable[[Iterations, Batches], Burst]  # how an operator computes a burst

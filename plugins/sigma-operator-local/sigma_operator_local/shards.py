@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel import read_only
-from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Share
+from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Records, Share
 from sigma_kernel.errors import expect, introduce_errors
 
 METRICS = "metrics."
@@ -73,7 +73,7 @@ class Sharding:
             shares = self._shares(steps, arrays, batches.block, rows, offset, shards)
             published |= self._local(shares)
             weighted = [_weigh_share(share, len(s.rows) / len(rows)) for share, s in zip(shares, shards, strict=True)]
-            merged = tree(weighted, partial(self._pair, steps.metrics))
+            merged = tree(weighted, partial(self._pair, steps))
             arrays = steps.apply_update(arrays, merged.gradients, merged.state, offset)
             rings.append(merged.records)
             if not np.isfinite(merged.records["loss"]):
@@ -93,7 +93,7 @@ class Sharding:
         weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
 
         def share(shard: Shard) -> Share:
-            return steps.share(arrays, block, shard.rows, shard.start, offset, weights)
+            return steps.share(arrays, block, shard.rows, shard.start, len(rows), offset, weights)
 
         mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
         return list(mapped(share, shards))
@@ -103,17 +103,27 @@ class Sharding:
         losses = {i % self.workers: float(share.records["loss"]) for i, share in enumerate(shares)}
         return {f"workers.{worker}.training.loss": loss for worker, loss in losses.items()}
 
-    def _pair(self, metrics: Mapping[str, Metric], a: Share, b: Share) -> Share:
-        records = {n: _merge_records(metrics, n, a.records[n], b.records[n]) for n in a.records}
+    def _pair(self, steps: Iterations, a: Share, b: Share) -> Share:
+        records = {n: _merge_records(steps.metrics, n, a.records[n], b.records[n]) for n in a.records}
         with introduce_errors("merger", self.merger):
-            gradients = {n: self._merge_gradients(a.gradients[n], b.gradients[n]) for n in a.gradients}
+            gradients = self._merge_gradients(steps, a.gradients, b.gradients)
         return Share(records, gradients, {n: a.state[n] + b.state[n] for n in a.state})
 
-    def _merge_gradients(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        gradient = self.merger.merge(a, b)
-        right = isinstance(gradient, np.ndarray | np.generic) and (gradient.shape, gradient.dtype) == (a.shape, a.dtype)
-        expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", gradient)
-        return read_only(np.asarray(gradient))
+    def _merge_gradients(self, steps: Iterations, a: Records, b: Records) -> Records:
+        """Return the merged vectors: whole ones are summed at once, another merger is given one gradient at a time."""
+        if type(self.merger) is Sum:
+            return {dtype: read_only(self.merger.merge(vector, b[dtype])) for dtype, vector in a.items()}
+        vectors = {dtype: np.empty_like(vector) for dtype, vector in a.items()}
+        left, right = steps.split_gradients(a), steps.split_gradients(b)
+        for address, place in steps.split_gradients(vectors).items():
+            place[...] = self._merge_one(left[address], right[address])
+        return {dtype: read_only(vector) for dtype, vector in vectors.items()}
+
+    def _merge_one(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        merged = self.merger.merge(a, b)
+        right = isinstance(merged, np.ndarray | np.generic) and (merged.shape, merged.dtype) == (a.shape, a.dtype)
+        expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", merged)
+        return np.asarray(merged)
 
 
 def _merge_records(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -126,10 +136,11 @@ def _merge_records(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: n
 
 
 def _weigh_share(share: Share, weight: float) -> Share:
-    """Return a share weighted by its rows; totals of metrics are sums already."""
+    """Return a share weighted by its rows, as its gradients are; totals of metrics are sums already."""
 
     def scale_values(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         products = {n: v if n.startswith(METRICS) else v * v.dtype.type(weight) for n, v in values.items()}
         return {n: read_only(np.asarray(v)) for n, v in products.items()}
 
-    return Share(scale_values(share.records), scale_values(share.gradients), scale_values(share.state))
+    gradients = {dtype: read_only(vector) for dtype, vector in share.gradients.items()}
+    return Share(scale_values(share.records), gradients, scale_values(share.state))

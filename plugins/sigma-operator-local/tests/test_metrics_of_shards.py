@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Merger, Metric, Share
+from sigma_kernel.contracts import Merger, Metric, Records, Share
 from sigma_kernel.graph import Node
 from sigma_operator_local.shards import Sharding, Sum
 
@@ -20,13 +22,24 @@ class Largest(Metric):
         return np.maximum(a, b)
 
 
+class _Steps:
+    """Iterations of a model with one parameter, which record one metric."""
+
+    metrics: ClassVar = {"largest": Largest()}
+
+    def split_gradients(self, gradients: Records) -> Records:
+        return {f"w.{dtype}": vector for dtype, vector in gradients.items()}
+
+
 def test_each_record_is_merged_by_its_own_rule() -> None:
     one, other = (
-        Share({"loss": np.float32(loss), "metrics.largest": np.float32(most)}, {"gradients.w": np.float32(w)}, {})
+        Share(
+            {"loss": np.float32(loss), "metrics.largest": np.float32(most)}, {"float32": np.array([w], np.float32)}, {}
+        )
         for loss, most, w in ((1, 5, 2), (2, 3, 4))
     )
-    merged = Sharding(2, 1, Sum(), None)._pair({"largest": Largest()}, one, other)
-    assert merged == Share({"loss": 3, "metrics.largest": 5}, {"gradients.w": 6}, {})
+    merged = Sharding(2, 1, Sum(), None)._pair(_Steps(), one, other)  # type: ignore[arg-type]
+    assert merged == Share({"loss": 3, "metrics.largest": 5}, {"float32": np.array([6], np.float32)}, {})
 
 
 def test_an_array_of_a_merger_of_its_own_stays_its_own() -> None:
@@ -36,6 +49,8 @@ def test_an_array_of_a_merger_of_its_own_stays_its_own() -> None:
         def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return np.add(a, b, out=kept)
 
-    merged = Sharding(2, 1, Kept(), None)._merge_gradients(np.ones(2), np.ones(2))
+    ones = {"float64": np.ones(2)}
+    merged = Sharding(2, 1, Kept(), None)._merge_gradients(_Steps(), ones, ones)  # type: ignore[arg-type]
     assert kept.flags.writeable
-    assert not merged.flags.writeable
+    assert not np.shares_memory(merged["float64"], kept)
+    assert merged["float64"].tolist() == [2, 2]

@@ -34,14 +34,15 @@ from sigma_step.model import (
     BATCH,
     COSTS,
     GOOD,
-    GRADIENTS,
     LAYERS,
     METRICS,
+    PART,
     RISE,
     SCALE,
     SCALES,
     SKIPPED,
     SKIPS,
+    VECTORS,
     WEIGHTS,
     Model,
 )
@@ -422,6 +423,7 @@ class Traced(Draft):
     def slopes(self, aim: Aim, parameters: Mapping[str, Node] | None = None) -> dict[str, Node]:
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
         at, loss = (aim.parameters if parameters is None else parameters), aim.loss(parameters)
+        loss = loss * self.live(PART) if self.cut else loss
         if parameters is None:  # at other parameters a simplified graph may compute differently
             (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
         if not self.model.scales_losses:
@@ -448,4 +450,6 @@ class Merged(Draft):
         """Return the merged gradients."""
         if parameters is not None:
             self.loss(None, parameters)
-        return {address: self.entry(GRADIENTS + address, node.spec) for address, node in aim.parameters.items()}
+        layout = self.model.vectors
+        vectors = {dtype: self.entry(VECTORS + dtype, Spec((n,), dtype)) for dtype, n in layout.sizes.items()}
+        return {address: layout.part(vectors, address) for address in aim.parameters}

@@ -25,6 +25,7 @@ from sigma_step.model import (
     LAYERS,
     UNCUT,
     UPDATES,
+    VECTORS,
     WANTED,
     WEIGHTS,
     Model,
@@ -39,7 +40,9 @@ def training_step(model: Model, batch: int) -> Step:
 
 
 def gradient_step(model: Model, batch: int) -> Step:
-    """Return the step of one shard: loss, totals, layer state and gradients, all recorded.
+    """Return the step of one shard: loss, totals, layer state, and vectors of gradients, all recorded.
+
+    Gradients are those of the loss times a live value: the part of the batch's rows that the shard has.
 
     A cost with unequal row weights is divided by a live value: the weight of the whole batch (see :func:`weight_step`)
     times the shard's share of the rows, so that its means over shards are weighted like all others.
@@ -48,7 +51,8 @@ def gradient_step(model: Model, batch: int) -> Step:
     if model.ordered:
         raise SigmaStateError(f"trainer.order: {UNCUT}")
     shard = Traced(model, batch, cut=True)
-    outputs = {**shard.measurements(model.metrics), **shard.layer_state(), **add_prefix(GRADIENTS, shard.gradients())}
+    vectors = add_prefix(VECTORS, model.vectors.join(shard.gradients()))
+    outputs = {**shard.measurements(model.metrics), **shard.layer_state(), **vectors}
     return shard.step_to({}, {**outputs, **shard.skip_flags()})
 
 
@@ -66,7 +70,7 @@ def weight_step(model: Model, batch: int) -> Step:
 
 
 def update_step(model: Model) -> Step:
-    """Return the update step, after gradients were merged; they are state entries here."""
+    """Return the update step, after gradients were merged; their vectors are state entries here."""
     merged = Merged(model)
     return merged.step_to(merged.new_state(), {})
 

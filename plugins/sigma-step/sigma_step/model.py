@@ -2,8 +2,8 @@
 
 Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
 ``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
-``optimiser.<address>.<setting>`` and its logarithm, with ``:log``, ``shard.row``, ``shard.weights.<cost>``.  One of
-several optimisers has ``optimisers.<name>`` in place of ``optimiser``, its *head*.
+``optimiser.<address>.<setting>`` and its logarithm, with ``:log``, ``shard.row``, ``shard.part``,
+``shard.weights.<cost>``.  One of several optimisers has ``optimisers.<name>`` in place of ``optimiser``, its *head*.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sigma_kernel.network.network import LAYERS as LAYERS, Network
 from sigma_kernel.network.tracing import Resolve, Shapes
 from sigma_kernel.registry.addresses import matches
 from sigma_step.units import Units
+from sigma_step.vectors import Layout
 
 ONLY = "optimiser"  # head of the only optimiser
 OPTIMISERS = (f"{ONLY}.", "optimisers.")  # what the names in the state of optimisers begin with
@@ -35,6 +36,8 @@ ACTIVATIONS = "activations."
 COSTS = "cost."
 METRICS = "metrics."
 WEIGHTS = "shard.weights."
+PART = "shard.part"  # of the rows of a batch, those of a shard
+VECTORS = "shard.gradients."  # by dtype
 BATCH = "shard.batch."  # of what a whole batch weighs for an optimiser
 UNCUT = "shards compute the gradients of all optimisers from the same state. Use shards = 1, or leave out the order."
 SKIPPED = "skipped"  # whether an update was skipped; with shards, the share of the batch that overflowed
@@ -99,6 +102,11 @@ class Model:
     def trainable(self, head: str | None = None) -> dict[str, Spec]:
         """Return the parameters that are updated, all of them or those of one optimiser."""
         return {address: spec for address, spec in self.tuned_parameters(head).items() if address not in self.frozen}
+
+    @cached_property
+    def vectors(self) -> Layout:
+        """Return where the gradients of the parameters that are updated lie in the vectors of a shard."""
+        return Layout(self.trainable())
 
     def tuned_parameters(self, head: str | None = None) -> dict[str, Spec]:
         """Return the parameters that have slots and settings: those that are updated, or paused."""

@@ -22,7 +22,7 @@ from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_step.graphs import gradient_step, training_step, update_step, weight_step
 from sigma_step.live import Live, Span
-from sigma_step.model import BATCH, GRADIENTS, METRICS, WEIGHTS, Model
+from sigma_step.model import BATCH, METRICS, PART, VECTORS, WEIGHTS, Model
 from sigma_step.totals import InParts, add_exactly, is_additive
 
 Compiled = tuple[Step, Program]
@@ -175,26 +175,31 @@ class Steps:
         return {name: x[0] / len(rows) if name.startswith(WEIGHTS) else x[0] for name, x in ring.items()}
 
     def share(
-        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, offset: int, weights: Records
+        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, of: int, offset: int, weights: Records
     ) -> Share:
-        """Return the share of a shard: these ``rows`` of a batch, starting at row ``start``."""
+        """Return the share of a shard: these ``rows`` of a batch of so many, starting at row ``start``."""
         step, program = self.programs.get(gradient_step, len(rows))
         batch = {name: each for name, each in weights.items() if name.startswith(BATCH)}  # the same in every shard
         shares = {name: x * x.dtype.type(len(rows)) for name, x in weights.items() if name not in batch}
-        steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start)}
+        part = np.asarray(len(rows) / of, self.programs.model.precision)
+        steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start), PART: part}
         ring = program.run(arrays, block, rows[None], {name: steer[name] for name in step.steer}, 1).ring
         records = {name: values[0] for name, values in ring.items()}
-        gradients = {name: records.pop(name) for name in ring if name.startswith(GRADIENTS)}
+        gradients = {name.removeprefix(VECTORS): records.pop(name) for name in ring if name.startswith(VECTORS)}
         state = {name: records.pop(name) for name in ring if name in arrays}
         return Share(records, gradients, {**state, **batch})
+
+    def split_gradients(self, gradients: Records) -> Records:
+        """Return the gradient of each parameter, by its address: views of the vectors."""
+        return self.programs.model.vectors.split(gradients)
 
     def apply_update(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with merged gradients, and with merged layer state."""
         step, program = self.programs.get(update_step)
         place = self.programs.backend.to_device
-        given = {name: place(value) for name, value in gradients.items()}
         layers = {name: place(value) for name, value in state.items()}
-        new = program.run({**arrays, **given, **layers}, {}, _NOTHING, self.steer(step, offset=offset), 1).state
+        given = {VECTORS + dtype: self.programs.backend.share(vector) for dtype, vector in gradients.items()}
+        new = program.run({**arrays, **layers, **given}, {}, _NOTHING, self.steer(step, offset=offset), 1).state
         return {**{name: new[name] for name in arrays}, **{n: x for n, x in layers.items() if n in arrays}}
 
 

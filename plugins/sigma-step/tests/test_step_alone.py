@@ -85,10 +85,10 @@ def test_shards_of_a_batch_give_the_same_update_as_the_batch(model: Model) -> No
     steps = begin(model)
     parts = [
         steps.share(
-            steps.arrays, {"x": X.copy(), "y": Y.copy()}, np.arange(start, start + 6, dtype=np.int32), start, 0, {}
+            steps.arrays, {"x": X.copy(), "y": Y.copy()}, np.arange(start, start + 6, dtype=np.int32), start, 12, 0, {}
         )
         for start in (0, 6)
     ]
-    merged = {name: (x + parts[1].gradients[name]) / 2 for name, x in parts[0].gradients.items()}
+    merged = {dtype: vector + parts[1].gradients[dtype] for dtype, vector in parts[0].gradients.items()}
     new = steps.apply_update(steps.arrays, merged, {}, 0)
     np.testing.assert_allclose(new["network.layers.slopes"], whole["network.layers.slopes"], rtol=1e-12)

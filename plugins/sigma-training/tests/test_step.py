@@ -63,7 +63,7 @@ def test_separate_gradients_and_update_equal_the_whole_step(deep: Deep) -> None:
 
 def _in_parts(session: Session) -> None:
     def parts(steps: Steps, batches: Batches) -> Burst:
-        found = steps.share(steps.arrays, batches.block, batches.rows[0], 0, 0, {})
+        found = steps.share(steps.arrays, batches.block, batches.rows[0], 0, len(batches.rows[0]), 0, {})
         arrays = steps.apply_update(steps.arrays, found.gradients, found.state, 0)
         return Burst(arrays, {"loss": found.records["loss"][None]}, 1)
 
