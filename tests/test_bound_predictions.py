@@ -257,7 +257,7 @@ def test_threads_predict_while_a_trainer_trains(run_folder: Path, tmp_path: Path
 
 def test_the_quick_way_is_taken_only_where_nothing_has_to_be_prepared(run_folder: Path) -> None:
     model = load(run_folder)
-    evaluator, steps, _ = model._ready(X)
+    evaluator, _, _ = model._ready(X)
     assert isinstance(evaluator, Evaluator)
     assert [*evaluator._plain_samples(X)] == ["inputs"]
     for other in (
