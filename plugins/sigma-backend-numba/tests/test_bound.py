@@ -107,9 +107,10 @@ def test_an_error_in_another_thread_is_raised_in_that_of_the_call(monkeypatch: p
     def fail(*how: object, **more: object) -> int:
         raise SigmaGraphError("as it happens")
 
-    with monkeypatch.context() as patch, pytest.raises(SigmaGraphError, match="as it happens"):
+    with monkeypatch.context() as patch:
         patch.setattr(Machine, "run_table", fail)
-        call([np.zeros((640, 900), "f4")])
+        with pytest.raises(SigmaGraphError, match="as it happens"):
+            call([np.zeros((640, 900), "f4")])
     assert not call([np.zeros((640, 900), "f4")])[1].any()
 
 

@@ -164,14 +164,14 @@ class BoundBurst:
 
     def _run_apart(self, parts: Sequence[Part]) -> bool:
         """Run parts on threads of the pool; return whether several were free."""
-        used, failures = 1, list[Exception]()
+        used, failures = 1, list[BaseException]()
 
         def run(number: int, count: int) -> int:
             nonlocal used
             used = count
             try:
                 self._run_alone(parts[number::count])
-            except Exception as error:  # raised in the thread that waits
+            except BaseException as error:  # raised in the thread that waits
                 failures.append(error)
             return 0
 
