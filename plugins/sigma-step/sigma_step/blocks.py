@@ -55,14 +55,14 @@ class Block:
 
     @twice.default
     def _(self) -> int:
-        return self.rows.size - (self.span.stop - self.span.start)
+        return int(self.rows.size - (self.rows[-1, -1] + 1 - self.rows[0, 0]))
 
     @classmethod
     def bind(cls, rows: np.ndarray, step: Step, program: Program, steps: Steps) -> Block:
         """Return blocks bound to the arrays of steps, if the program can be."""
-        binds = isinstance(program, BindingProgram)
-        call = program.bind(steps.arrays, rows - rows[0, 0], steps.steer(step)) if binds else None
-        return cls(rows, step, program, call)
+        if not isinstance(program, BindingProgram):
+            return cls(rows, step, program, None)
+        return cls(rows, step, program, program.bind(steps.arrays, rows - rows[0, 0], steps.steer(step)))
 
     @property
     def span(self) -> slice:

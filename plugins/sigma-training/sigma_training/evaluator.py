@@ -247,8 +247,9 @@ class Evaluator:
         """Return shape and type of a sample of each section; of none if some have preprocessors, or are no floats."""
         model, prepare = self.programs.model, self.prepare
         wanted = {name: model.sections[name] for name in model.network.samples}
-        floats = isinstance(prepare, Preparation) and all(x.dtype == prepare.precision for x in wanted.values())
-        if not floats or prepare.sections & wanted.keys() or model.shapes.indices.keys() & wanted.keys():
+        if not isinstance(prepare, Preparation) or {x.dtype for x in wanted.values()} != {prepare.precision}:
+            return {}
+        if wanted.keys() & {*prepare.sections, *model.shapes.indices}:
             return {}
         return {name: (spec.shape, np.dtype(spec.dtype)) for name, spec in wanted.items()}
 
