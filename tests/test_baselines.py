@@ -26,6 +26,7 @@ from sigma_layers import (
     SquaredDifference,
 )
 from sigma_run.launcher.group import main
+from sigma_training.baselines.advice import compare_baselines
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(120, 4)).astype("float32")
@@ -96,6 +97,31 @@ def test_a_network_that_is_better_is_not_told_so(tmp_path: Path) -> None:
     assert summary.baselines.keys() == {"mean", "linear"}
     assert summary.advice == []
     assert "advice" not in summary.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("value", "direction", "baselines", "text"),
+    [
+        (1.0, "higher", {"majority": 0.5, "linear": 1.0}, "m is 1, and so is that of a linear model, so that the data"),
+        (0.0, "lower", {"mean": 2.0, "linear": 0.0}, "m is 0, and so is that of a linear model, so that the data need"),
+        (
+            1.0,
+            "higher",
+            {"majority": 1.0},
+            "and so is that of the baseline 'majority', which does not look at the inputs,",
+        ),
+        (0.9, "higher", {"majority": 0.5, "linear": 0.9}, "m is 0.9, no better than 0.9 of a linear model"),
+        (1.0, "lower", {"mean": 1.0}, "m is 1, no better than 1 of the baseline 'mean'"),
+        (0.5, "higher", {"majority": 0.5}, "m is 0.5, no better than 0.5 of the baseline 'majority'"),
+        (1.0, "higher", {"majority": 0.5, "linear": 0.9}, None),
+    ],
+)
+def test_a_perfect_score_that_a_baseline_has_too_is_no_fault(
+    value: float, direction: str, baselines: dict[str, float], text: str | None
+) -> None:
+    told = [*compare_baselines({"v.m": value}, {k: {"v.m": x} for k, x in baselines.items()}, lambda _: direction)]
+    assert len(told) == (text is not None)
+    assert all(text in sentence for sentence in told if text)
 
 
 def test_a_network_that_has_learned_nothing_is_told_the_remedy(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import sigma_backend_numba  # noqa: F401  # left out where this room is not installed
-import sigma_layers  # noqa: F401
 import sigma_optimisers  # noqa: F401
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaDataError
+from sigma_layers import Concat, Input, Output, SoftmaxCrossEntropy
 from sigma_run import Trained, load
 from sigma_step.graphs import prediction_step
 from sigma_step.steps import Programs
@@ -162,6 +162,30 @@ def test_mistakes_are_found_in_a_form_that_was_predicted_before(model: Trained, 
     assert_right(model.predict(rows), model.parameters(), rows)
 
 
+def test_several_inputs_are_predicted_together(tmp_path: Path) -> None:
+    left, right = Input(6, section="left"), Input(2, section="right")
+    merged = Concat()
+    left.link(merged)
+    right.link(merged)
+    network = merged + Output(4) + SoftmaxCrossEntropy()
+    data = {"left": X, "right": X[:, :2], "targets": DATA["targets"]}
+    environment, _ = train(tmp_path, network=network, data=data, epochs=1)
+    with environment:
+        environment.run()
+    model = load(environment.run_folder)
+    weights, bias = (model.parameters()[n] for n in sorted(model.parameters(), key=lambda n: "bias" in n))
+    for count in (1, 47):
+        rows = {"left": X[:count], "right": X[:count, :2]}
+        scores = np.exp(np.concatenate([*rows.values()], 1).astype("f8") @ weights + bias)
+        for _ in range(2):
+            np.testing.assert_allclose(model.predict(rows), scores / scores.sum(1, keepdims=True), rtol=1e-5, atol=1e-6)
+            np.testing.assert_array_equal(model.predict(dict(reversed(rows.items()))), model.predict(rows))
+        with pytest.raises(SigmaDataError, match="sections must have equally many rows"):
+            model.predict({**rows, "right": X[: count + 1, :2]})
+        with pytest.raises(SigmaDataError, match="section 'right' is missing"):
+            model.predict({"left": X[:count]})
+
+
 def test_a_preprocessor_is_applied_in_every_call(tmp_path: Path) -> None:
     environment, _ = train(tmp_path, preprocessors={"scale": "standardise"}, epochs=1)
     with environment:
@@ -257,7 +281,7 @@ def test_threads_predict_while_a_trainer_trains(run_folder: Path, tmp_path: Path
 
 def test_the_quick_way_is_taken_only_where_nothing_has_to_be_prepared(run_folder: Path) -> None:
     model = load(run_folder)
-    evaluator, steps, _ = model._ready(X)
+    evaluator, _, _ = model._ready(X)
     assert isinstance(evaluator, Evaluator)
     assert [*evaluator._plain_samples(X)] == ["inputs"]
     for other in (

@@ -1,7 +1,8 @@
 """Time predictions next to ONNX Runtime: ``python -m figures.predictions [CALLS]`` in ``docs``.
 
-A network is trained briefly and exported with ``sigma-export-onnx``.  Then Sigma and ONNX Runtime, on one thread and on
-as many as it likes, predict the same rows in turns of ten calls.  Printed is a table of median times of a call.
+Networks are trained for an epoch, and exported by ``sigma-export-onnx``.  Then Sigma and ONNX Runtime, on one thread
+and with its default number, predict the same rows in turns.  Printed are a table of median times of a call, with the
+ratios of Sigma's to the others', and one of calls per second from two threads of Python, divided by those from one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,7 +33,8 @@ NETWORKS = {
 }
 ROWS = (1, 32, 1000)
 TURN = 10  # calls in a row, so that each begins with its own code in the cache
-LONG = 5e-3  # seconds of a call from which on fewer are made
+LONG, FEW = 5e-3, 300  # seconds of a call from which on fewer are made, and how many
+PERIOD = 0.3  # seconds in which calls of threads are counted
 
 Predict = Callable[[], Any]
 
@@ -78,38 +82,63 @@ def time_turns(contestants: Mapping[str, Predict], calls: int) -> dict[str, floa
     return {name: median(values) for name, values in seconds.items()}
 
 
-def measure(architecture: str, calls: int) -> dict[int, dict[str, float]]:
-    """Return the seconds of a call of each contestant, by the number of rows."""
+def count_calls(predict: Predict, threads: int) -> float:
+    """Return the calls per second from so many threads at once."""
+    end = time.perf_counter() + PERIOD
+
+    def work(_: int) -> int:
+        calls = 0
+        while time.perf_counter() < end:
+            predict()
+            calls += 1
+        return calls
+
+    with ThreadPoolExecutor(threads) as pool:
+        return sum(pool.map(work, range(threads))) / PERIOD
+
+
+def gain_of_threads(contestants: Mapping[str, Predict]) -> dict[str, float]:
+    """Return how many times the calls of one thread two threads make, measured in turns."""
+    gains: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(5):
+        for name, predict in contestants.items():
+            one = count_calls(predict, 1)
+            gains[name].append(count_calls(predict, 2) / one)
+    return {name: median(values) for name, values in gains.items()}
+
+
+def measure(architecture: str, calls: int) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
+    """Yield a number of rows, the seconds of a call of each contestant, and what it gains from two threads."""
     with tempfile.TemporaryDirectory() as folder:
         model, samples = train(architecture, folder)
         path = Path(folder) / "network.onnx"
         Onnx().export(model.inference(), path)
         sessions = {"one thread": open_session(path, 1), "default threads": open_session(path, 0)}
-        seconds = {}
         for count in ROWS:
             rows = samples[:count]
             (expected,) = sessions["one thread"].run(None, {"inputs": rows})
             np.testing.assert_allclose(model.predict(rows), expected, 1e-4, 1e-5)
-            contestants: dict[str, Predict] = {"Sigma": lambda rows=rows: model.predict(rows)}
+            contestants: dict[str, Predict] = {"Sigma": partial(model.predict, rows)}
             for name, session in sessions.items():
-                contestants[name] = lambda rows=rows, session=session: session.run(None, {"inputs": rows})
-            start = time.perf_counter()
-            model.predict(rows)
-            few = time.perf_counter() - start > LONG
-            seconds[count] = time_turns(contestants, min(calls, 300) if few else calls)
-        return seconds
+                contestants[name] = partial(session.run, None, {"inputs": rows})
+            few = min(time_turns({"": contestants["Sigma"]}, TURN).values()) > LONG
+            seconds = time_turns(contestants, min(calls, FEW) if few else calls)
+            del contestants["default threads"]  # which uses all cores for one call
+            yield count, seconds, gain_of_threads(contestants)
 
 
 def main() -> None:
-    """Print the table."""
-    calls = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    """Print the tables."""
+    calls, gains = int(sys.argv[1]) if len(sys.argv) > 1 else 1000, list[str]()
     print("| network | rows | Sigma | ONNX Runtime, one thread | default threads | ratios |\n|---|---|---|---|---|---|")
     for network, architecture in NETWORKS.items():
-        for rows, seconds in measure(architecture, calls).items():
+        for rows, seconds, gain in measure(architecture, calls):
             own, *others = seconds.values()
-            times = " | ".join(f"{value * 1e6:.1f} us" for value in (own, *others))
+            times = " | ".join(f"{value * 1e6:,.1f} us" for value in (own, *others))
             ratios = ", ".join(f"{own / other:.2f}" for other in others)
             print(f"| {network} | {rows:,} | {times} | {ratios} |", flush=True)
+            gains.append(f"| {network} | {rows:,} | {' | '.join(f'{value:.2f}' for value in gain.values())} |")
+    print("\n| network | rows | Sigma | ONNX Runtime |\n|---|---|---|---|", *gains, sep="\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -12,7 +13,9 @@ import pytest
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.execute import thread_pool
 from sigma_backend_numba.execute.bound import SMALL, BoundBurst
+from sigma_backend_numba.execute.machine import Machine
 from sigma_backend_numba.execute.program import CompiledProgram
+from sigma_backend_numba.execute.thread_count import CallThreads
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import BindingProgram, Step
 from sigma_kernel.errors import SigmaGraphError
@@ -20,6 +23,13 @@ from sigma_kernel.graph import Graph, symbol
 
 DRAW = np.random.default_rng(0)
 ORDER = np.array([[0, 1, 2, 3], [4, 5, 6, 7], [6, 7, 8, 9]])  # of ten rows, in blocks of which two overlap
+
+
+def use_threads(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Share all calls among so many threads, also those that one would end sooner."""
+    monkeypatch.setattr(thread_pool.POOL, "most", most)
+    monkeypatch.setattr(CallThreads, "is_short", most == 1)
+    monkeypatch.setattr(CallThreads, "several", lambda self: most > 1)
 
 
 def products(batch: int, wide: int) -> Step:
@@ -62,7 +72,7 @@ def run(program: CompiledProgram, state: Mapping[str, np.ndarray], x: np.ndarray
 def test_a_bound_program_records_the_same_bits(
     monkeypatch: pytest.MonkeyPatch, wide: int, rows: np.ndarray, most: int
 ) -> None:
-    monkeypatch.setattr(thread_pool.POOL, "most", most)
+    use_threads(monkeypatch, most)
     program, state = compiled(rows.shape[1], wide, threads=most)
     assert isinstance(program, BindingProgram)
     call = bind(program, state, rows)
@@ -72,14 +82,36 @@ def test_a_bound_program_records_the_same_bits(
             np.testing.assert_array_equal(own, expected)
 
 
-def test_programs_of_several_steps_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_pool.POOL, "most", 3)
+def test_steps_are_shared_among_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_threads(monkeypatch, 3)
     program, state = compiled(160, 900, threads=3)
     assert program.machine.needs["threads"] > 2
-    call = bind(program, state, np.arange(640).reshape(4, 160))
-    call([np.zeros((640, 900), "f4")])
+    call, ran = bind(program, state, np.arange(640).reshape(4, 160)), set()
+    run_table = Machine.run_table
+    monkeypatch.setattr(
+        Machine, "run_table", lambda *how, **more: ran.add(threading.current_thread()) or run_table(*how, **more)
+    )
+    for _ in range(10):
+        call([np.zeros((640, 900), "f4")])
     (frame,) = call._frames
     assert [(part.first, part.n) for part in frame.parts] == [(0, 1), (1, 1), (2, 2)]
+    assert len(ran) == 3
+    assert threading.current_thread() not in ran
+
+
+def test_an_error_in_another_thread_is_raised_in_that_of_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_threads(monkeypatch, 3)
+    program, state = compiled(160, 900, threads=3)
+    call = bind(program, state, np.arange(640).reshape(4, 160))
+
+    def fail(*how: object, **more: object) -> int:
+        raise SigmaGraphError("as it happens")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Machine, "run_table", fail)
+        with pytest.raises(SigmaGraphError, match="as it happens"):
+            call([np.zeros((640, 900), "f4")])
+    assert not call([np.zeros((640, 900), "f4")])[1].any()
 
 
 @pytest.mark.parametrize("wide", [7, 900])
@@ -145,7 +177,7 @@ def test_an_index_outside_its_axis_is_an_error_of_its_own_call() -> None:
 def test_threads_get_the_records_of_their_own_data(
     monkeypatch: pytest.MonkeyPatch, wide: int, batch: int, most: int
 ) -> None:
-    monkeypatch.setattr(thread_pool.POOL, "most", most)
+    use_threads(monkeypatch, most)
     rows = np.arange(3 * batch).reshape(3, batch)
     program, state = compiled(batch, wide, threads=most)
     call, together = bind(program, state, rows), Barrier(8)

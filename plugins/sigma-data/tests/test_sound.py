@@ -292,3 +292,15 @@ def test_a_file_without_the_byte_that_pads_an_odd_length_is_read(tmp_path):
     np.testing.assert_array_equal(form.decode(io.BytesIO(whole[:-1]))[0], form.decode(io.BytesIO(whole))[0])
     with pytest.raises(UnreadableSoundError, match="is cut off"):
         form.decode(io.BytesIO(whole[:-2]))
+
+
+def test_a_file_that_lacks_one_byte_of_its_last_chunk_is_refused():
+    content = as_wav(NOISE)  # of 16 bits, so that nothing is padded
+    chunk = b"LIST" + struct.pack("<I", 3) + b"abc\0"
+    longer = content[:4] + struct.pack("<I", len(content) + len(chunk) - 8) + content[8:] + chunk
+    many = content[:4] + struct.pack("<I", len(content) + 16001 - 8) + content[8:] + (b"fact" + bytes(4)) * 2000
+    form = SoundForm(RATE, 3000, "wave", 20, 10, 4)
+    assert form.decode(io.BytesIO(content))[1] == form.decode(io.BytesIO(longer[:-1]))[1] == 3000
+    for cut in (content[:-1], longer[:-2], many):
+        with pytest.raises(UnreadableSoundError, match="is cut off: [0-9,]+ of [0-9,]+ bytes are there"):
+            form.decode(io.BytesIO(cut))

@@ -111,6 +111,30 @@ def test_a_damaged_table_is_a_mistake_too(capsys: pytest.CaptureFixture[str], pl
     assert "houses.parquet" in capsys.readouterr().err
 
 
+def test_the_data_of_a_run_are_those_of_its_configuration(capsys: pytest.CaptureFixture[str], place: Path) -> None:
+    rows = (place / "houses.csv").read_text()
+    (place / "houses.csv").write_text(rows + rows.partition("\n")[2])  # each twice, and some in two splits
+    assert main(["init", "houses.csv", "--target", "price"]) == 0
+    assert main(["run", "houses.toml", "--epochs", "1", "--quiet"]) == 0
+    (run,) = (place / "runs").iterdir()
+    capsys.readouterr()
+    findings = []
+    for what in ("houses.toml", str(run), f"{run}/"):
+        assert main(["data", "check", what, "--json"]) == 1
+        findings.append(json.loads(capsys.readouterr().out)["findings"])
+    assert findings[0] == findings[1] == findings[2]
+    assert "shared-rows" in [finding["rule"] for finding in findings[0]]
+    assert main(["data", "check", str(run), "--set", "run.seed=1"]) == 1
+    for command in (["data", "show", str(run)], ["init", str(run)]):
+        assert main(command) == 2
+        assert "is the folder of a run. `sigma data check` takes it" in capsys.readouterr().err
+    (place / "folder").mkdir()
+    (place / "folder" / "config.toml").write_text("mine")
+    (place / "folder" / "x.csv").write_text((place / "houses.csv").read_text())
+    assert main(["data", "show", "folder"]) == 2  # a configuration alone makes no run
+    assert "folder/config.toml: there is no row" in capsys.readouterr().err
+
+
 def test_an_existing_configuration_is_not_replaced(capsys: pytest.CaptureFixture[str], place: Path) -> None:
     (place / "houses.toml").write_text("mine")
     assert main(["init", "houses.csv", "--target", "price"]) == 2

@@ -55,14 +55,14 @@ class Block:
 
     @twice.default
     def _(self) -> int:
-        return self.rows.size - (self.span.stop - self.span.start)
+        return int(self.rows.size - (self.rows[-1, -1] + 1 - self.rows[0, 0]))
 
     @classmethod
     def bind(cls, rows: np.ndarray, step: Step, program: Program, steps: Steps) -> Block:
         """Return blocks bound to the arrays of steps, if the program can be."""
-        binds = isinstance(program, BindingProgram)
-        call = program.bind(steps.arrays, rows - rows[0, 0], steps.steer(step)) if binds else None
-        return cls(rows, step, program, call)
+        if not isinstance(program, BindingProgram):
+            return cls(rows, step, program, None)
+        return cls(rows, step, program, program.bind(steps.arrays, rows - rows[0, 0], steps.steer(step)))
 
     @property
     def span(self) -> slice:
@@ -135,9 +135,14 @@ class RowRecords:
     batch: int  # rows of a block, at most
     _bound: dict[tuple[Any, ...], BoundBlocks] = field(factory=dict, init=False)  # by kind and form of the rows
 
+    def recall(self, steps: Steps, kind: Kind, values: np.ndarray) -> BoundBlocks | None:
+        """Return what computed the records of such rows last, of the only section, if the steps are the same."""
+        bound = self._bound.get((kind, (values.shape, values.dtype)))
+        return bound if bound is not None and bound.steps() is steps else None
+
     def compute(self, programs: Programs, steps: Steps, kind: Kind, data: Host) -> Host:
         """Return the records of rows, at least one, by name.  ``data`` have the same sections at each call."""
-        form = (kind, *[(values.shape, values.dtype) for values in data.values()])
+        form = kind, *[(values.shape, values.dtype) for values in data.values()]
         bound = self._bound.get(form)
         if bound is None or not (bound.steps() is steps or bound.is_bound_to(programs, steps)):
             if len(self._bound) >= MOST_FORMS:

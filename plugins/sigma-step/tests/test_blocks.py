@@ -127,6 +127,18 @@ def test_programs_stay_bound_until_an_array_is_another_one() -> None:
     assert (rows.compute(programs, first, shifted, {"x": x})["y"] == 6).all()
 
 
+def test_only_what_is_bound_to_the_same_steps_is_recalled() -> None:
+    programs, rows, x = prepared(Binder()), RowRecords(4), np.ones((2, 3))
+    first, second = (steps_of(programs, number * ROW) for number in (1, 2))
+    assert rows.recall(first, shifted, x) is None
+    rows.compute(programs, first, shifted, {"x": x})
+    assert rows.recall(second, shifted, x) is rows.recall(first, shifted, x[:1]) is None
+    assert rows.recall(first, shifted, x.astype("f4")) is None
+    bound = rows.recall(first, shifted, x)
+    assert bound is not None
+    np.testing.assert_array_equal(bound.compute(first, {"x": x})["y"], x + ROW)
+
+
 def test_programs_of_another_tier_are_bound_anew() -> None:
     rows, steps = RowRecords(4), steps_of(prepared(Binder()), ROW.copy())
     other = prepared(Binder())

@@ -19,10 +19,10 @@ from attrs import define, field, frozen
 
 from sigma_backend_numba.execute.alignment import copy, empty
 from sigma_backend_numba.execute.machine import Machine
-from sigma_backend_numba.execute.thread_count import ThreadCount
+from sigma_backend_numba.execute.thread_count import CallThreads
 from sigma_backend_numba.execute.thread_pool import POOL, cores
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ALIGNMENT, BYTES
+from sigma_kernel.graph import BYTES
 
 SMALL = 1 << 14  # bytes that are copied
 
@@ -83,11 +83,16 @@ class BoundBurst:
     _data: Sequence[Place] = field(init=False)
     _records: Sequence[Place] = field(init=False)
     _frames: deque[Frame] = field(factory=deque, init=False)
-    _thread_count: ThreadCount = field(factory=ThreadCount, init=False)
+    _most: int = field(init=False)  # threads; a step that is not worth two of them is over soon
+    _threads: CallThreads = field(factory=CallThreads, init=False)
 
     @rows.default
     def _(self) -> int:
         return int(self.order.max()) + 1
+
+    @_most.default
+    def _(self) -> int:
+        return min(self.machine.needs["threads"], self.machine.threads or cores())
 
     @_data.default
     def _(self) -> Sequence[Place]:
@@ -131,7 +136,7 @@ class BoundBurst:
             if block.shape != place.shape:
                 raise _other_shape(block, place)
             values = np.asarray(block, place.dtype)
-            fits = values.flags.c_contiguous and values.ctypes.data % ALIGNMENT == 0
+            fits = values.flags.c_contiguous and values.flags.aligned
             given.append(frame.enter(place, values if fits else copy(values)))
         results = [frame.enter(place, empty(place.shape, place.dtype)) for place in self._records]
         self._run(frame.parts)
@@ -139,30 +144,45 @@ class BoundBurst:
         return results
 
     def _run(self, parts: Sequence[Part]) -> None:
-        if len(parts) == 1:
-            self.machine.run_table(parts[0].table, parts[0].n)
+        """Run all parts: on one thread if that takes less time."""
+        choice = self._threads
+        if self._most == 1 or choice.is_short:
+            self._run_alone(parts)
             return
-        used, failures = 1, list[Exception]()
+        several, start = choice.several(), perf_counter()
+        if not several:
+            self._run_alone(parts)
+        elif len(parts) == 1:
+            self.machine.run_table(parts[0].table, parts[0].n)
+        else:
+            several = self._run_apart(parts)
+        choice.note(several, perf_counter() - start)
+
+    def _run_alone(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            self.machine.run_table(part.table, part.n, most=1)
+
+    def _run_apart(self, parts: Sequence[Part]) -> bool:
+        """Run parts on threads of the pool; return whether several were free."""
+        used, failures = 1, list[BaseException]()
 
         def run(number: int, count: int) -> int:
             nonlocal used
             used = count
-            for part in parts[number::count]:
-                try:
-                    self.machine.run_table(part.table, part.n, most=1)
-                except Exception as error:  # raised in the thread that waits
-                    failures.append(error)
+            try:
+                self._run_alone(parts[number::count])
+            except BaseException as error:  # raised in the thread that waits
+                failures.append(error)
             return 0
 
-        start = perf_counter()
-        POOL.run(run, self._thread_count.threads(len(parts)))
-        self._thread_count.note(used, perf_counter() - start)
+        POOL.run(run, len(parts))
         if failures:
             raise failures[0]
+        return used > 1
 
     def _prepare_frame(self) -> Frame:
-        n, threads = len(self.order), min(self.machine.needs["threads"], self.machine.threads or cores())
-        count = min(threads, n)  # a step that is not worth two threads is over soon
+        n = len(self.order)
+        count = min(self._most, n)
         ends = [n * i // count for i in range(count + 1)]
         parts = [Part(first, last - first, self._table(first)) for first, last in pairwise(ends)]
         if sum(place.size for place in (*self._data, *self._records)) > SMALL:

@@ -18,6 +18,7 @@ FORMATS = ("WAV", "WAVEX", "FLAC")
 ENDS = (".wav", ".wave", ".flac")
 RATES = 1, 384_000  # samples a second
 CHANNELS = 64
+CHUNKS = 1000  # of a WAV file, after which it is not read further
 FRAMES = 1 << 16  # read at once
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, OSError, RuntimeError, TypeError, ValueError)
 
@@ -127,8 +128,23 @@ def _check_length(stream: IO[bytes]) -> None:
     size = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     declared = int.from_bytes(head[4:8], "little") + 8
-    if head[:4] == b"RIFF" and head[8:] == b"WAVE" and size + 1 < declared < 0xFFFF_FFF0:  # a byte may pad it
+    is_wave = head[:4] == b"RIFF" and head[8:] == b"WAVE"
+    if is_wave and size < declared < 0xFFFF_FFF0 and not (size + 1 == declared and _lacks_padding(stream, size)):
         raise UnreadableSoundError(f"is cut off: {size:,} of {declared:,} bytes are there")
+
+
+def _lacks_padding(stream: IO[bytes], size: int) -> bool:
+    """Return whether a WAV file lacks only the byte that pads its last chunk, which some programs leave out."""
+    end = 12
+    for _ in range(CHUNKS):
+        stream.seek(end)
+        length = int.from_bytes(stream.read(8)[4:], "little")
+        end += 8 + length
+        if end >= size:
+            break
+        end += length % 2
+    stream.seek(0)
+    return end == size and length % 2 == 1
 
 
 def _check_format(sound: Any) -> None:

@@ -41,6 +41,11 @@ def stores() -> Iterator[Store]:
             yield Resolver(rooms)("store", name)
 
 
+def is_run_folder(folder: Path) -> bool:
+    """Return whether a folder holds a run that has its configuration there."""
+    return (folder / CONFIGURATION).is_file() and find_trained(folder) is not None
+
+
 def find_trained(folder: Path) -> StoredRun | None:
     """Return the run in a folder, if something was trained in it: a configuration alone makes none."""
     for store in stores():

@@ -142,8 +142,9 @@ class Trained:
         ``softmax_cross_entropy`` or ``binary_cross_entropy``, predictions are probabilities, else the values of the
         output layer. There is one row per sample; several outputs are a dictionary of arrays by output layer.
 
-        Rows are computed ``batch_size`` at a time, by default as many as in training. With 1, the bits of a row do not
-        depend on the others.
+        Rows are computed ``batch_size`` at a time, by default as many as in training, and those that are no whole batch
+        in blocks of a power of two, of which the last two may overlap. With 1, the bits of a row do not depend on the
+        others. Several threads may predict at once.
         """
         if isinstance(samples, str | Path):
             return self.predict_table(samples)

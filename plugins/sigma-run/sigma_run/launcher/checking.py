@@ -10,6 +10,7 @@ import click
 from sigma_kernel.contracts import Finding
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run.config.stores import CONFIGURATION, is_run_folder
 from sigma_run.launcher.findings import (
     SERIOUS,
     describe_findings,
@@ -21,12 +22,12 @@ from sigma_run.launcher.output import document, json_option, say
 
 
 @click.command()
-@click.argument("what", metavar="RECIPE|FILE|DATA")
+@click.argument("what", metavar="RECIPE|FILE|RUN|DATA")
 @click.option("--set", "overrides", metavar="KEY=VALUE", multiple=True, help="Override one key (repeatable).")
 @json_option
 @click.pass_context
 def check(context: click.Context, what: str, overrides: tuple[str, ...], as_json: bool) -> None:
-    """Examine the data of a configuration, or DATA, a file or a folder, for what users get silently wrong.
+    """Examine the data of a configuration or a run, or DATA, a file or a folder, for what users get silently wrong.
 
     Equal rows, rows of two splits, pictures that are nearly the same, labels that disagree, columns that give the
     answer away or differ between splits, and more. The exit code is 1 if there are errors or warnings.
@@ -44,6 +45,8 @@ def check(context: click.Context, what: str, overrides: tuple[str, ...], as_json
 
 def _examine(what: str, overrides: tuple[str, ...]) -> list[Finding]:
     place = Path(what)
+    if is_run_folder(place):
+        return examine_configuration(str(place / CONFIGURATION), overrides)
     if what.endswith(".toml") or (not place.exists() and catalogue().offers("recipe", what)):
         return examine_configuration(what, overrides)
     if not place.exists():

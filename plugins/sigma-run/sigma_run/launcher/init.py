@@ -12,10 +12,9 @@ from sigma_kernel.contracts import ConfigurationDraft
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.launcher.configured import recipe as offered
-from sigma_run.launcher.inspection import usage_errors
+from sigma_run.launcher.inspection import find_data, usage_errors
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import say
-from sigma_training.data.inference import find_inspector
 
 train_file = lazy_function("sigma_run.launcher.run:train_file")  # only for --run
 
@@ -77,7 +76,7 @@ def _draft(place: Path, output: Path | None, wishes: dict[str, str]) -> tuple[st
     inside = place.resolve().is_relative_to(folder.resolve())
     written = place.resolve().relative_to(folder.resolve()) if inside else place.resolve()
     with usage_errors():
-        draft: ConfigurationDraft = find_inspector(place, catalogue(), wishes).draft(place, written.as_posix(), wishes)
+        draft: ConfigurationDraft = find_data(place, wishes).draft(place, written.as_posix(), wishes)
     return draft.name, draft.text, [*draft.notes]
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
+from sigma_kernel.contracts import Inspector
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError, printable
 from sigma_kernel.plugins.catalogue import catalogue
+from sigma_run.config.stores import is_run_folder
 from sigma_run.launcher.caching import cache
 from sigma_run.launcher.checking import check
 from sigma_run.launcher.later import lazy_function
@@ -34,7 +36,7 @@ def show(place: Path, as_json: bool) -> None:
     broken files, on a terminal also samples.
     """
     with usage_errors():
-        inspection = find_inspector(place, catalogue()).inspect(place)
+        inspection = find_data(place).inspect(place)
     if as_json:
         document({**inspection.document, "findings": [*inspection.findings]})
         return
@@ -48,6 +50,13 @@ def show(place: Path, as_json: bool) -> None:
 
 data.add_command(check)
 data.add_command(cache)
+
+
+def find_data(place: Path, wishes: Collection[str] = ()) -> Inspector:
+    """Return the inspector of a file or a folder; raises SigmaConfigError for a run folder, which holds no data."""
+    if is_run_folder(place):
+        raise SigmaConfigError(f"{place}: is the folder of a run. `sigma data check` takes it, and checks its data.")
+    return find_inspector(place, catalogue(), wishes)
 
 
 @contextmanager

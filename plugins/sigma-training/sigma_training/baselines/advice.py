@@ -12,6 +12,8 @@ LINEAR = (
     "so that a network without hidden layers would do as well. Change the learning rate, train longer, or add units, "
     "if the data have more to learn from."
 )
+SIMPLE_TOO = "which does not look at the inputs, so that this split does not tell what the network has learned."
+LINEAR_TOO = "so that the data need no hidden layers."
 
 
 def compare_baselines(
@@ -38,7 +40,9 @@ def _compare_one(
     sign = 1.0 if direction == "higher" else -1.0
     values = {name: own[address] for name, own in baselines.items() if address in own}
     best = max(values, key=lambda name: sign * values[name])
-    if not sign * value > sign * values[best]:  # nor if it is not a number
+    what = "a linear model" if best == "linear" else f"the baseline {best!r}"
+    if value == values[best] == (1.0 if sign > 0 else 0.0):  # the best that shares and errors can be
+        yield f"{address} is {value:.4g}, and so is that of {what}, {LINEAR_TOO if best == 'linear' else SIMPLE_TOO}"
+    elif not sign * value > sign * values[best]:  # nor if it is not a number
         remedy = LINEAR if best == "linear" else SIMPLE
-        what = "a linear model" if best == "linear" else f"the baseline {best!r}"
         yield f"{address} is {value:.4g}, no better than {values[best]:.4g} of {what}, {remedy}"
