@@ -7,15 +7,22 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend
-from sigma_backend_numba.cache import files
-from sigma_kernel.graph import Graph, symbol
+from sigma_backend_numba.cache import files, lookup, units
+from sigma_backend_numba.compiler import machine_code
+from sigma_backend_numba.compiler.machine_code import compile_unit
+from sigma_backend_numba.compiler.units import Source
+from sigma_kernel import functions as f
+from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
 
 CODE = """
 import sys
@@ -266,10 +273,151 @@ def test_equal_graphs_are_compiled_once(programs):
     assert len(list(programs.glob("*.o"))) == before
 
 
-def test_the_oldest_cached_programs_are_removed(tmp_path, monkeypatch):
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty cache."""
     tmp_path.chmod(0o700)
     monkeypatch.setenv(files.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(files, "KEPT", 2)
-    for factor in (3.125, 3.25, 3.375):
-        result(factor)
-    assert len(list(tmp_path.glob("sigma_*.o"))) == 2
+    return tmp_path
+
+
+def test_files_that_were_not_used_for_longest_are_removed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    days = {"sigma_a.o": 4, "unit_b.o": 3, "sigma_c.o.0.new": 2, "unit_d.o": 1}
+    for name, age in days.items():
+        files.write(name, bytes(1000 - files.DIGEST))
+        os.utime(folder / name, (time.time() - 86_400 * age,) * 2)
+    (folder / "other").write_bytes(bytes(9000))
+    assert files.read("sigma_a.o") is not None  # which is a use
+    monkeypatch.setattr(files, "LIMIT", 2999)
+    files.prune()
+    assert {path.name for path in folder.iterdir()} == {"sigma_a.o", "unit_d.o", "other"}
+    monkeypatch.setattr(files, "LIMIT", 0)
+    files.prune()
+    assert [path.name for path in folder.iterdir()] == ["other"]
+
+
+def test_a_program_is_pruned_after_it_was_compiled(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LIMIT", 0)
+    assert result(3.125) == [3.125] * 3
+    assert not list(folder.iterdir())
+
+
+def units_in(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.glob("unit_*.o")}
+
+
+def dense(*widths: int, rows: int = 32) -> list[np.ndarray]:
+    """Compile and run a chain of layers; return its results."""
+    values, nodes = [], []
+    for i, shape in enumerate([(rows, widths[0]), *pairwise(widths)]):
+        values.append((np.arange(np.prod(shape)).reshape(shape) % (7 + i) - 3).astype(np.float32) / 8)
+        nodes.append(symbol(shape))
+    out = nodes[0]
+    for weights in nodes[1:]:
+        out = f.tanh(out @ weights)
+    graph = Graph(tuple(nodes), (out, f.sum(out)))
+    lookup._loaded.clear()
+    results = [*NumbaBackend(threads=1).lower(graph, {})(*values)]
+    for found, wanted in zip(results, interpret(graph, numpy_namespace())(*values), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    return results
+
+
+def test_a_second_network_shares_the_units_that_are_equal(folder: Path) -> None:
+    dense(40, 24, 24, 8)
+    first = units_in(folder)
+    dense(40, 24, 24, 24, 8)
+    assert units_in(folder) == first  # only its burst is new
+    dense(40, 24, 24, 9)
+    assert len(units_in(folder)) - len(first) == 2  # the last product, and the sum behind it
+    assert len(programs_in(folder)) == 3
+
+
+def test_units_of_the_cache_give_the_same_bits(folder: Path) -> None:
+    dense(40, 24, 24, 8)
+    shared = dense(40, 24, 24, 24, 8)
+    for path in folder.iterdir():
+        path.unlink()
+    for mine, fresh in zip(shared, dense(40, 24, 24, 24, 8), strict=True):
+        np.testing.assert_array_equal(mine, fresh)
+
+
+@pytest.mark.parametrize("damage", [lambda x: x[:-1], lambda x: b"", lambda x: x[:40] + b"?" + x[41:], None])
+def test_a_damaged_or_missing_unit_is_compiled_again(folder: Path, damage: Callable[[bytes], bytes] | None) -> None:
+    before, held = dense(40, 24, 24, 8), {}
+    held = units_in(folder)
+    for path, content in held.items():
+        path.unlink() if damage is None else path.write_bytes(damage(content))
+    programs_in(folder)[0].unlink()
+    for mine, again in zip(before, dense(40, 24, 24, 8), strict=True):
+        np.testing.assert_array_equal(mine, again)
+    assert units_in(folder) == held
+
+
+def test_a_renamed_unit_is_not_used(folder: Path) -> None:
+    before = dense(40, 24, 24, 8)
+    held = units_in(folder)
+    for path, other in zip(held, [*held][1:] + [*held][:1], strict=True):
+        path.write_bytes(held[other])
+    programs_in(folder)[0].unlink()
+    for mine, again in zip(before, dense(40, 24, 24, 8), strict=True):
+        np.testing.assert_array_equal(mine, again)
+    assert units_in(folder) == held
+
+
+TEXT = """def task0(x, n):
+    x[n] = {number}
+
+
+def task{name}(x, n):
+    task0(x, n)
+    task0(x, n + 1)
+
+
+def burst(table, n, t, T):
+    tab = as_i8(table)
+    task{name}({kind}(tab[0]), {argument})
+    return 0
+"""
+
+
+def symbols(number: int = 1, name: int = 1, kind: str = "as_i8", argument: str = "3", about: str = "") -> set[str]:
+    """Return the symbols of a program's units."""
+    text = TEXT.format(number=number, name=name, kind=kind, argument=argument)
+    source, found = Source(text, lookup._names(text), about), set[str]()
+    waiting = [source.burst]
+    while waiting:
+        _, called, _ = compile_unit(source, waiting.pop())
+        found |= {unit.symbol for unit in called}
+        waiting += called
+    return found
+
+
+@pytest.mark.parametrize("other", [{"number": 2}, {"kind": "as_i4"}, {"about": "another processor"}])
+def test_what_a_unit_depends_on_is_part_of_its_symbol(other: dict[str, Any]) -> None:
+    assert len(symbols()) == 2
+    assert not symbols() & symbols(**other)
+
+
+@pytest.mark.parametrize("argument", ["4", "n", "5000", "-3"])
+def test_a_small_number_that_a_unit_is_called_with_is_part_of_its_symbol(argument: str) -> None:
+    assert len(symbols() & symbols(argument=argument)) == 1  # what task1 calls
+
+
+def test_all_large_numbers_share_a_unit() -> None:
+    assert symbols(argument="5000") == symbols(argument="9000") == symbols(argument="n")
+
+
+def test_the_number_of_a_function_is_no_part_of_its_symbol() -> None:
+    assert symbols(name=1) == symbols(name=7)
+
+
+@pytest.mark.parametrize("part", ["SPEED", "processor", "makers"])
+def test_level_processor_and_compiler_are_parts_of_all_symbols(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = units.key("")
+    if part == "SPEED":
+        monkeypatch.setattr(machine_code, "SPEED", 1)
+    else:
+        monkeypatch.setattr(units, part, lambda: ("other", "+none") if part == "processor" else "other")
+    assert units.key("") != before
+    assert units.key("roughly") != units.key("")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
 
-from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.cache import lookup, units
 from sigma_backend_numba.compiler import language, machine_code
 from sigma_backend_numba.compiler.language import Routine, f4
-from sigma_backend_numba.compiler.machine_code import compile_program
+from sigma_backend_numba.compiler.units import Source
 
 INTEGERS = [-9, -4, -1, 0, 1, 3, 7, 2**31]
 FLOATS = [-math.inf, -2.5, -0.0, 0.0, 0.75, 3.0, math.inf, math.nan]
@@ -72,9 +74,15 @@ def test_break_and_continue_work_as_in_python():
     assert run(lines.split("\n    "), 50) == 1 + 3 + 7 + 9 + 11 + 300
 
 
+def compiled(text: str, names: Mapping[str, Any]) -> list[bytes]:
+    """Return the object code of a program, without the cache."""
+    codes, _ = units.assemble(Source(text, names), {}, keep=False)
+    return codes
+
+
 def test_a_variable_keeps_its_kind():
     with pytest.raises(AssertionError, match="x is i8, and cannot become f4"):
-        compile_program("def burst(table):\n    x = 1\n    x = f4(2.0)\n    return x\n", {"f4": f4})
+        compiled("def burst(table):\n    x = 1\n    x = f4(2.0)\n    return x\n", {"f4": f4})
 
 
 def test_routines_cannot_be_called_from_python():
@@ -102,10 +110,12 @@ def burst(table, n, t, T):
 """
     target = machine_code._target(machine_code.SPEED)
     monkeypatch.setattr(target, "emit_object", target.emit_assembly)
-    listing, _ = compile_program(text, lookup._names(text))
-    found = [line for line in str(listing).splitlines() if "gather" in line or "scatter" in line]
+    source = Source(text, lookup._names(text))
+    _, (unit,), _ = machine_code.compile_unit(source, source.burst)
+    listing = str(machine_code.compile_unit(source, unit)[0])
+    found = [line for line in listing.splitlines() if "gather" in line or "scatter" in line]
     assert not found
-    assert "task0" in str(listing)
+    assert "unit_" in listing
 
 
 def test_nothing_of_a_translation_stays_in_memory() -> None:
@@ -113,7 +123,7 @@ def test_nothing_of_a_translation_stays_in_memory() -> None:
 
     text = "def burst(table, n, t, T):\n    return n + 1\n"
     gc.collect()  # what the errors of other tests held
-    compile_program(text, vars(language))
+    compiled(text, vars(language))
     left = [x for x in gc.get_objects() if isinstance(x, ir.Module | ir.Function | ir.Instruction)]
     assert not left
 
@@ -132,7 +142,7 @@ def test_the_collector_searches_only_what_a_short_translation_made(enabled: bool
     try:
         with pytest.raises(KeyError, match="missing"), machine_code._collect_after(0):
             raise KeyError("missing")
-        compile_program("def burst(table, n, t, T):\n    return n + 2\n", vars(language))
+        compiled("def burst(table, n, t, T):\n    return n + 2\n", vars(language))
         assert gc.isenabled() == enabled
     finally:
         gc.callbacks.remove(note)

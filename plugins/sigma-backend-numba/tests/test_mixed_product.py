@@ -11,6 +11,7 @@ from sigma_backend_numba import runtime
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.compiler import machine_code, processor
 from sigma_backend_numba.compiler.processor import AMX, DOTS, llvm, mixed_form
+from sigma_backend_numba.compiler.units import Source
 from sigma_backend_numba.emit import matmul
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
@@ -215,9 +216,14 @@ def test_both_forms_compile_for_their_processors(
     job = graph_job(Graph((x, w), (ops.mixed_matmul(x, w, dtype="bfloat16"),)), {})
     llvm().initialize_all_targets()
     llvm().initialize_all_asmprinters()
-    module = llvm().parse_assembly(machine_code._assembly(source(job).text, vars(runtime)))
     target = llvm().Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(name, "", opt=3)
-    assert instruction in target.emit_assembly(module)
+    program, listing = Source(source(job).text, vars(runtime)), ""
+    waiting = [program.burst]
+    while waiting:
+        assembly, called = machine_code._assembly(program, waiting.pop())
+        listing += target.emit_assembly(llvm().parse_assembly(assembly))
+        waiting += called
+    assert instruction in listing
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,19 @@ import logging
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 
 from attrs import frozen
 
 VARIABLE = "SIGMA_NUMBA_CACHE"
-KEPT = 256  # maximum number of files; the oldest are removed
+LIMIT = 256 << 20  # bytes of all files; those that were not read for longest are removed
+FRESH = 86_400.0  # seconds within which a file that is read is not marked again
 DIGEST = 32  # bytes of the header
+NAMES = ("sigma_", "unit_")  # what the names of programs and of units begin with
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _warned: list[str] = []  # in this process
@@ -59,6 +63,14 @@ def write(name: str, content: bytes) -> None:
     try:
         with _open_cache() as place:
             place.write(name, _digest(name, content) + content)
+    except (OSError, RuntimeError) as error:
+        _warn(str(error))
+
+
+def prune() -> None:
+    """Remove the files that were not used for longest if all are larger than the limit."""
+    try:
+        with _open_cache() as place:
             place.prune()
     except (OSError, RuntimeError) as error:
         _warn(str(error))
@@ -97,6 +109,8 @@ class _Place:
         if not stat.S_ISREG(status.st_mode) or _foreign(status) or _open_to(status, 0o022):
             raise FileNotFoundError(f"{self.path / name} is not a file of your own")
         with os.fdopen(self._open(name, os.O_RDONLY), "rb") as file:
+            if time.time() - status.st_mtime > FRESH:
+                _mark_used(file.fileno(), self._file_name(name))
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:
@@ -117,16 +131,20 @@ class _Place:
             os.unlink(self._file_name(name), dir_fd=self.descriptor)
 
     def prune(self) -> None:
-        """Remove the oldest files if there are too many, and files that were never finished."""
+        """Remove the files that were not used for longest if they are too large together, unfinished ones as well."""
         names = os.listdir(self.path if self.descriptor is None else self.descriptor)
-        for old in sorted(filter(lambda name: name.startswith("sigma_"), names), key=self._age)[:-KEPT]:
-            self.remove(old)
+        used = sorted((self._use(name) for name in names if name.startswith(NAMES)), reverse=True)
+        for (_, _, name), total in zip(used, accumulate(size for _, size, _ in used), strict=True):
+            if total > LIMIT:
+                self.remove(name)
 
-    def _age(self, name: str) -> float:
+    def _use(self, name: str) -> tuple[float, int, str]:
+        """Return when a file was last used, and its bytes."""
         try:
-            return self._stat(name).st_mtime
+            status = self._stat(name)
         except FileNotFoundError:  # another process was faster
-            return 0.0
+            return 0.0, 0, name
+        return status.st_mtime, status.st_size, name
 
 
 @contextmanager
@@ -145,6 +163,12 @@ def _open_cache() -> Iterator[_Place]:
         yield _Place(path, descriptor)
     finally:
         os.close(descriptor)
+
+
+def _mark_used(descriptor: int, name: str) -> None:
+    """Set the time of a file to now, if the file system allows that."""
+    with suppress(OSError):
+        os.utime(descriptor if os.utime in os.supports_fd else name)
 
 
 def _foreign(found: os.stat_result) -> bool:

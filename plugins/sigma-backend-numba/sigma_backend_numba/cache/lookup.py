@@ -1,4 +1,4 @@
-"""Find a program by its job in memory or on disk; otherwise plan it, compile it and keep it as object code.
+"""Find a program by its job in memory or on disk; otherwise plan it, compile its units and keep their object code.
 
 The key covers the job (the graph and how its inputs arrive), the source of this package, the version of LLVM and its
 level of optimisation, and the processor.  A damaged file is compiled again; without a usable directory, every process
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import json
 import math
 import os
 import platform
@@ -20,10 +19,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from sigma_backend_numba.cache import files
+from sigma_backend_numba.cache import files, units
+from sigma_backend_numba.cache.units import assemble, pack, unpack
 from sigma_backend_numba.compiler import language, machine_code
-from sigma_backend_numba.compiler.machine_code import Burst, compile_program, load_burst
+from sigma_backend_numba.compiler.machine_code import Burst, load_burst
 from sigma_backend_numba.compiler.processor import processor
+from sigma_backend_numba.compiler.units import Source
 from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
 from sigma_backend_numba.lower.kernels import Compiled, Kernel
 from sigma_kernel import graph
@@ -45,17 +46,17 @@ def load(
     name = key(job)
     with _lock:
         if name not in _loaded:
-            head, _, code = (files.read(f"{name}.o") or _compile_and_store(name, make, kernels)).partition(b"\n")
-            needs, apart = json.loads(head)
-            _loaded[name] = needs, load_burst(code, {symbol: kernels[symbol].address() for symbol in apart})
+            entry = files.read(f"{name}.o") or _compile_and_store(name, make, kernels)
+            (needs, apart, _), codes = unpack(entry)
+            _loaded[name] = needs, load_burst(codes, {symbol: kernels[symbol].address() for symbol in apart})
         return _loaded[name]
 
 
 def fresh(make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
     """Return a freshly compiled program without caching it."""
     needs, text = make()
-    code, _ = compile_program(text, _names(text))
-    return needs, load_burst(code)
+    codes, _ = assemble(Source(text, _names(text)), {}, keep=False)
+    return needs, load_burst(codes)
 
 
 def key(job: str) -> str:
@@ -80,9 +81,11 @@ def _compile_and_store(name: str, make: Callable[[], tuple[Needs, str]], kernels
     needs, text = make()
     scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
     outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
-    code, joined = compile_program(text, _names(text) | outside, scalars)
-    entry = json.dumps([needs, sorted(kernels.keys() - joined)]).encode() + b"\n" + code
+    source = Source(text, _names(text) | outside, units.key(ROUGHLY if text.startswith(ROUGHLY) else ""))
+    codes, joined = assemble(source, scalars)
+    entry = pack([needs, sorted(kernels.keys() - joined)], codes)
     files.write(f"{name}.o", entry)
+    files.prune()
     return entry
 
 

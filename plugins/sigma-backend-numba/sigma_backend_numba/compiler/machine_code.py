@@ -11,7 +11,7 @@ import gc
 import os
 import platform
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from typing import Any
 
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.compiler.processor import llvm, processor
+from sigma_backend_numba.compiler.units import Source, Unit
 from sigma_backend_numba.scalars import FROM_C
 
 Burst = Callable[[int, int, int, int], int]
@@ -26,7 +27,6 @@ FOR_KERNELS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cosh exp2 fabs fma fmax fmin hypot lgamma log10 log2"
     " nearbyint rint round sinh sqrt tan tgamma trunc"
 )
-LONG = 100_000  # characters of a program after whose translation all garbage is freed
 SPEED = int(os.environ.get("SIGMA_NUMBA_OPTIMISATION", "3"))
 # Short rows are read as whole vectors and shuffled, instead of gathered and scattered, which Zen 4 does slowly.
 INTERLEAVED = "-enable-masked-interleaved-mem-accesses"
@@ -76,31 +76,31 @@ def _mathematics() -> ctypes.CDLL:
         return ctypes.CDLL(None)
 
 
-def compile_program(
-    text: str, names: Mapping[str, Any], kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
-) -> tuple[bytes, set[str]]:
-    """Return the object code of a program, and the symbols of the kernels that are linked into it.
+def compile_unit(
+    source: Source, unit: Unit, kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
+) -> tuple[bytes, list[Unit], set[str]]:
+    """Return the object code of a unit, the units that it calls, and the symbols of kernels that are linked into it.
 
     ``kernels`` are LLVM texts with the name of the function in each.  A kernel that calls anything local to its process
     stays external.
     """
     with _lock:
-        code = _emit_code(_assembly(text, names), kernels)
-        _trim()
-        return code
+        assembly, called = _assembly(source, unit)
+        code, joined = _emit_code(assembly, kernels)
+        return code, called, joined
 
 
-def _assembly(text: str, names: Mapping[str, Any]) -> str:
-    """Return a program as LLVM's text."""
+def _assembly(source: Source, unit: Unit) -> tuple[str, list[Unit]]:
+    """Return a unit as LLVM's text, and the units that it calls."""
     from sigma_backend_numba.compiler.translate import Module  # not needed if the code is cached
 
-    with _collect_after(2 if len(text) > LONG else 0):
-        translated, target = Module(names), _target(SPEED)
-        translated.program(text)
+    with _collect_after(0):
+        translated, target = Module(source), _target(SPEED)
+        translated.translate(unit)
         translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
-        assembly = str(translated.ir)
+        assembly, called = str(translated.ir), [*translated.called]
         del translated
-    return assembly
+    return assembly, called
 
 
 @contextmanager
@@ -121,16 +121,17 @@ def _collect_after(generation: int) -> Iterator[None]:
 
 
 def _emit_code(assembly: str, kernels: Mapping[str, tuple[str, str]]) -> tuple[bytes, set[str]]:
-    """Return the object code of LLVM's text, and the symbols of the kernels that are linked into it."""
+    """Return the object code of LLVM's text, and the symbols of those kernels that it calls and that are linked in."""
     module = llvm().parse_assembly(assembly)
-    within = {symbol for symbol, (code, name) in kernels.items() if _link_kernel(module, symbol, code, name)}
+    own = {symbol: kernel for symbol, kernel in kernels.items() if f'@"{symbol}"' in assembly}
+    within = {symbol for symbol, (code, name) in own.items() if _link_kernel(module, symbol, code, name)}
     module.verify()
     _optimise(module)
     code: bytes = _target(SPEED).emit_object(module)
     return code, within
 
 
-def _trim() -> None:
+def free_memory() -> None:
     """Return freed memory to the system, if the C library keeps it."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if platform.system() == "Linux" else None
     if trim is not None:
@@ -166,8 +167,8 @@ def _found_everywhere(name: str) -> bool:
     return base in _functions() or (bool(intrinsic) and not hasattr(_mathematics(), base))
 
 
-def load_burst(code: bytes, addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
-    """Load the burst of an object file, given the addresses of its external functions by symbol."""
+def load_burst(codes: Sequence[bytes], addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
+    """Load the burst of object files, given the addresses of external functions by symbol."""
     with _lock:
         for symbol, address in addresses.items():
             llvm().add_symbol(symbol, address)
@@ -175,7 +176,8 @@ def load_burst(code: bytes, addresses: Mapping[str, int] = MappingProxyType({}))
         module = llvm().parse_assembly("")
         module.triple = target.triple
         engine = llvm().create_mcjit_compiler(module, target)
-        engine.add_object_file(llvm().ObjectFileRef.from_data(code))
+        for code in codes:
+            engine.add_object_file(llvm().ObjectFileRef.from_data(code))
         engine.finalize_object()
         _engines.append(engine)
         return _CALL(engine.get_function_address("burst"))

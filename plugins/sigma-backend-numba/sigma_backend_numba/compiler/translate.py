@@ -1,7 +1,7 @@
-"""Translate the text of a program to LLVM in one pass over its syntax tree: kinds are known when values are created.
+"""Translate a unit of a program to LLVM in one pass over its syntax tree: kinds are known when values are created.
 
 A variable has the kind of its first value.  ``and`` and ``or`` evaluate both sides.  A driver is inlined into its
-caller; a task is a separate function, none of whose pointers reaches what another one writes.
+caller; a task is a unit of its own, none of whose pointers reaches what another one writes.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sigma_backend_numba.compiler import amx, dot_products, lanes, typed_values
 from sigma_backend_numba.compiler.intrinsics import WORDS, external
 from sigma_backend_numba.compiler.language import LanguageWord, Outside, Routine
 from sigma_backend_numba.compiler.typed_values import Value, convert, ir, ir_type, number
+from sigma_backend_numba.compiler.units import Source, Unit
 
 SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
@@ -28,57 +29,75 @@ _KNOWN: dict[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 _MEANINGS = {**WORDS, **lanes.WORDS, **amx.WORDS, **dot_products.WORDS}
 Several = Value | tuple[Value, ...] | None
+KNOWN = 1 << 12  # numbers up to this are part of a unit that is called with them
 
 
 @define(eq=False)
 class Module:
-    """The LLVM module of one program."""
+    """The LLVM module of one unit, which declares the units that it calls."""
 
-    names: Mapping[str, Any]
+    source: Source
     ir: Any = field(factory=lambda: ir.Module("sigma"), init=False)
-    tasks: dict[tuple[str, tuple[str, ...]], Any] = field(factory=dict, init=False)
-    _trees: dict[str, ast.FunctionDef] = field(factory=dict, init=False)
+    called: dict[Unit, Any] = field(factory=dict, init=False)
+    _legs: dict[tuple[str, tuple[str, ...]], Any] = field(factory=dict, init=False)
 
-    def program(self, text: str) -> Any:
-        """Translate the text of a program, whose last function is the burst."""
-        trees = [tree for tree in ast.parse(text).body if isinstance(tree, ast.FunctionDef)]
-        self._trees = {tree.name: tree for tree in trees}
-        return self._function(trees[-1], self.names, ("i8",) * len(trees[-1].args.args), burst=True)
+    def translate(self, unit: Unit) -> None:
+        """Translate a unit, as a function with its symbol."""
+        tree, names = self.source.definition(unit)
+        result = typed_values.WIDE if unit == self.source.burst else ir.VoidType()
+        function = self._declare(unit.symbol, unit.kinds, result)
+        if unit.routine is not None and unit.routine.kind == "compact":
+            function.attributes.add("optsize")
+        self._fill(function, tree, names, unit.kinds, unit.numbers)
 
     def task(self, name: str, routine: Routine | None, operands: Sequence[Value]) -> Any:
         """Return the function of a task for operands of these kinds."""
-        key = (name, tuple(x.kind for x in operands))
-        if key not in self.tasks:
-            tree, names = (routine.tree, routine.names) if routine else (self._trees[name], self.names)
-            self.tasks[key] = self._function(tree, names, key[1])
-            if routine and routine.kind == "compact":
-                self.tasks[key].attributes.add("optsize")
-        return self.tasks[key]
+        kinds = tuple(x.kind for x in operands)
+        if routine is None and self.source.is_leg(name):
+            return self._leg(name, kinds)
+        unit = self.source.unit(name, routine, kinds, tuple(map(_small_number, operands)))
+        if unit not in self.called:
+            self.called[unit] = self._declare(unit.symbol, kinds, ir.VoidType())
+        return self.called[unit]
 
     def has(self, name: str) -> bool:
         """Return whether the text defines a function."""
-        return name in self._trees
+        return name in self.source.trees
 
-    def _function(
-        self, tree: ast.FunctionDef, names: Mapping[str, Any], given: Sequence[str], burst: bool = False
-    ) -> Any:
-        result = typed_values.WIDE if burst else ir.VoidType()
-        name = tree.name if burst else f"{tree.name}.{len(self.tasks)}"
-        function = ir.Function(self.ir, ir.FunctionType(result, list(map(ir_type, given))), name)
-        function.attributes.add("nounwind")
-        if not burst:
+    def _leg(self, name: str, kinds: tuple[str, ...]) -> Any:
+        """Return a part of the burst, which is a function of the same module."""
+        if (name, kinds) not in self._legs:
+            self._legs[name, kinds] = function = self._declare(name, kinds, ir.VoidType())
             function.linkage = "internal"
-            function.attributes.add("noinline")
-        for x, kind in zip(function.args, given, strict=True):
+            self._fill(function, self.source.trees[name], self.source.names, kinds, (None,) * len(kinds))
+        return self._legs[name, kinds]
+
+    def _declare(self, symbol: str, kinds: Sequence[str], result: Any) -> Any:
+        function = ir.Function(self.ir, ir.FunctionType(result, list(map(ir_type, kinds))), symbol)
+        function.attributes.add("nounwind")
+        function.attributes.add("noinline")
+        for x, kind in zip(function.args, kinds, strict=True):
             if kind.startswith("*"):
                 x.add_attribute("noalias")
+        return function
+
+    def _fill(
+        self, function: Any, tree: ast.FunctionDef, names: Mapping[str, Any], kinds: Sequence[str],
+        numbers: Sequence[int | None],
+    ) -> None:  # fmt: skip
+        """Translate the body of a function, with the values of those arguments that are known."""
         b = ir.IRBuilder(function.append_basic_block("entry"))
         body = Body(self, b, names, {})
-        for argument, x, kind in zip(tree.args.args, function.args, given, strict=True):
-            body.assign(argument.arg, Value(kind, x))
+        for argument, x, kind, known in zip(tree.args.args, function.args, kinds, numbers, strict=True):
+            body.assign(argument.arg, Value(kind, x) if known is None else number(known))
         returned = body.run(tree)
         b.ret(returned.ir) if isinstance(returned, Value) else b.ret_void()
-        return function
+
+
+def _small_number(operand: Value) -> int | None:
+    """Return the number of a constant that a task is compiled for."""
+    constant = operand.ir.constant if operand.kind == "i8" and isinstance(operand.ir, ir.Constant) else None
+    return constant if constant is not None and 0 <= constant <= KNOWN else None
 
 
 @define(eq=False)
