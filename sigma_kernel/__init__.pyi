@@ -19,6 +19,7 @@ from sigma_kernel.contracts import Arrays as Arrays
 from sigma_kernel.contracts import Augmentation as Augmentation
 from sigma_kernel.contracts import Backend as Backend
 from sigma_kernel.contracts import Batches as Batches
+from sigma_kernel.contracts import BindingProgram as BindingProgram
 from sigma_kernel.contracts import Branch as Branch
 from sigma_kernel.contracts import Burst as Burst
 from sigma_kernel.contracts import CachedData as CachedData

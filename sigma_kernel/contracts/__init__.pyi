@@ -10,6 +10,7 @@ from sigma_kernel.contracts.compute import Array as Array
 from sigma_kernel.contracts.compute import Arrays as Arrays
 from sigma_kernel.contracts.compute import Backend as Backend
 from sigma_kernel.contracts.compute import Batches as Batches
+from sigma_kernel.contracts.compute import BindingProgram as BindingProgram
 from sigma_kernel.contracts.compute import Burst as Burst
 from sigma_kernel.contracts.compute import Exporter as Exporter
 from sigma_kernel.contracts.compute import Inference as Inference

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from attrs import field, frozen
@@ -151,6 +151,23 @@ class Program(Protocol):
         ``rows`` has shape ``(n, batch)``; a value of ``steer`` is one number or ``n`` of them. State entries that the
         step writes must not be used after the call; those it only reads stay valid. The burst ends early after a step
         whose ``loss`` is not finite, unless the backend raises SigmaTrainingError with its origin.
+        """
+
+
+Bound = Callable[[Sequence[np.ndarray]], Sequence[np.ndarray]]
+
+
+@runtime_checkable
+class BindingProgram(Program, Protocol):
+    """A program that can be bound to a state, so that calls need not pass it again."""
+
+    def bind(self, state: Arrays, rows: np.ndarray, steer: Numbers) -> Bound | None:
+        """Return a function that runs the steps of ``rows``, ``(n, batch)``, on host arrays, and returns the records.
+
+        It takes the arrays of a block in the order of ``step.data``, with ``rows.max() + 1`` rows each, and returns new
+        arrays in the order of ``step.ring``, with ``n * batch`` rows. It may be called from several threads at once. It
+        reads the state where it lies, but does not keep it: whoever calls does. ``steer`` has one number for each live
+        value. Return None for a step that writes, or if nothing is gained.
         """
 
 

@@ -31,7 +31,8 @@ from sigma_backend_numba.cache.lookup import fresh
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.compiler.processor import processor, registers
 from sigma_backend_numba.execute.alignment import copy
-from sigma_backend_numba.execute.program import CompiledProgram, Machine, step_job
+from sigma_backend_numba.execute.machine import Machine
+from sigma_backend_numba.execute.program import CompiledProgram, step_job
 from sigma_backend_numba.lower.product_table import (
     BLAS,
     COLUMNS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigma_backend_numba.execute.thread_count import SEEN, WHILE, ThreadCount
+from sigma_backend_numba.execute.thread_count import AGAIN, SEEN, WHILE, WORTH, CallThreads, ThreadCount
 
 
 def walk(pace: ThreadCount, several: float, alone: float, bursts: int) -> list[int]:
@@ -51,3 +51,47 @@ def test_bursts_without_helpers_do_not_count_for_the_thread_count():
     for _ in range(10):
         pace.note(1, 3.0)
     assert walk(pace, 1.0, 2.0, 5) == [2] * 5
+
+
+# -- single calls ------------------------------------------------------------------------------------------------------
+def call_times(choice: CallThreads, alone: float, shared: float, calls: int) -> list[bool]:
+    """Return which calls used several threads, given the seconds of each way."""
+    ways = []
+    for _ in range(calls):
+        ways.append(choice.wants_several())
+        choice.note(ways[-1], shared if ways[-1] else alone)
+    return ways
+
+
+def test_short_calls_never_wake_other_threads():
+    choice = CallThreads()
+    assert not any(call_times(choice, 0.9 * WORTH, 0.1 * WORTH, 100))
+    assert choice.is_short
+
+
+def test_long_calls_use_several_threads_once_these_are_faster():
+    choice = CallThreads()
+    ways = call_times(choice, 3 * WORTH, 2 * WORTH, 10 * AGAIN)
+    assert ways[:SEEN] == [False] * SEEN
+    assert ways[SEEN : AGAIN - 1] == [True] * (AGAIN - 1 - SEEN)
+    assert ways.count(False) == SEEN + 10  # one thread is tried again
+    assert not choice.is_short
+
+
+def test_several_threads_that_are_slower_are_tried_now_and_then_until_they_are_faster():
+    choice = CallThreads()
+    assert call_times(choice, 2 * WORTH, 3 * WORTH, 10 * AGAIN).count(True) == 11
+    assert all(call_times(choice, 2 * WORTH, 1.5 * WORTH, AGAIN + 1)[-1:])
+
+
+def test_one_slow_first_call_does_not_decide():
+    choice = CallThreads()
+    call_times(choice, 100 * WORTH, 1.0, 1)  # as one that compiles, or finds nothing in the cache
+    assert not any(call_times(choice, 0.5 * WORTH, 0.1 * WORTH, 50))
+
+
+def test_a_call_that_was_interrupted_changes_little():
+    choice = CallThreads()
+    call_times(choice, 3 * WORTH, 2 * WORTH, 10)
+    choice.note(True, 1.0)
+    assert choice.wants_several()

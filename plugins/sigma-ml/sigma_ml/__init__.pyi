@@ -9,6 +9,7 @@ from sigma_kernel import Arrays as Arrays
 from sigma_kernel import Augmentation as Augmentation
 from sigma_kernel import Backend as Backend
 from sigma_kernel import Batches as Batches
+from sigma_kernel import BindingProgram as BindingProgram
 from sigma_kernel import Branch as Branch
 from sigma_kernel import Burst as Burst
 from sigma_kernel import COUNTED as COUNTED

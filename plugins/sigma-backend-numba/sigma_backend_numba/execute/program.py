@@ -1,115 +1,24 @@
-"""Run compiled programs: bind arrays to a table of addresses, and run bursts on it."""
+"""Compile steps and graphs, and run them: bursts on arrays that are checked at each call, or bound once."""
 
 from __future__ import annotations
 
-from array import array
-from collections import deque
-from collections.abc import Mapping, Sequence
-from time import perf_counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from attrs import define, field
 
 from sigma_backend_numba.cache.lookup import load
-from sigma_backend_numba.compiler.machine_code import Burst as Call
-from sigma_backend_numba.emit.program_text import NO_ROW, Job, Needs
-from sigma_backend_numba.execute.alignment import allocate_huge, copy, empty
+from sigma_backend_numba.emit.program_text import Job
+from sigma_backend_numba.execute.alignment import copy, empty
 from sigma_backend_numba.execute.arguments import Places, convert_argument, copy_if_read_only, rings
+from sigma_backend_numba.execute.bound import BoundBurst
 from sigma_backend_numba.execute.constants import split_constants
-from sigma_backend_numba.execute.thread_count import ThreadCount
-from sigma_backend_numba.execute.thread_pool import POOL, cores
+from sigma_backend_numba.execute.machine import Machine
 from sigma_backend_numba.lower.canonical import DATA, STATE, STEER, expand_graph, frame
-from sigma_backend_numba.lower.kernels import take_error
 from sigma_kernel.contracts import Burst, Step
-from sigma_kernel.errors import SigmaGraphError, SigmaStateError
+from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.graph import Graph, Node
-
-LINE = 128  # bytes between memory locations that different threads write to
-SHARED_BYTES = 3 * LINE  # ticket, pieces done, faults
-
-
-@define(eq=False)
-class Machine:
-    """A compiled burst, its requirements, and its memory; concurrent calls have separate memory."""
-
-    graph: Graph
-    needs: Needs
-    call: Call
-    threads: int = 0  # 0: as many as there are processors
-    constants: Sequence[np.ndarray] = ()  # the last inputs of the graph
-    inputs: Sequence[Node] = field(init=False)  # those that each call passes
-    _held: Sequence[int] = field(init=False)  # addresses of the constants
-    _free: deque[tuple[np.ndarray, int]] = field(factory=deque, init=False)
-    _thread_count: ThreadCount = field(factory=ThreadCount, init=False)
-
-    @inputs.default
-    def _(self) -> Sequence[Node]:
-        return self.graph.inputs[: len(self.graph.inputs) - len(self.constants)]
-
-    @_held.default
-    def _(self) -> Sequence[int]:
-        return [x.ctypes.data for x in self.constants]
-
-    @property
-    def memory_bytes(self) -> int:
-        """Return the bytes of the arena and of every thread's scratch."""
-        return self.needs["arena"] + SHARED_BYTES + self.needs["scratch"] * self.needs["threads"]
-
-    def run(
-        self, inputs: Sequence[int], outputs: Sequence[int], moving: Sequence[int], rows: int, n: int, count: int = 0
-    ) -> int:
-        """Run n steps on the arrays at these addresses; return the steps done, or -1 if a row is outside its block.
-
-        ``moving`` is for each input whether it has a number per step.  An index that is out of bounds raises
-        SigmaGraphError.
-        """
-        memory, first = self._take()
-        ended, fault, arena = range(first + LINE, first + SHARED_BYTES + 1, LINE)
-        special = (rows, count, arena, first, ended, fault, arena + self.needs["arena"])
-        table = array("q", [*inputs, *self._held, *outputs, *moving, *[0] * len(self._held), *special])
-        memory[:SHARED_BYTES] = 0
-        take_error(fault)  # discard the exception of an interrupted burst
-        try:
-            done = self._run_on_threads(table.buffer_info()[0], n)
-            if memory[fault - first] == NO_ROW:
-                return -1
-            if error := take_error(fault):
-                raise error
-            if memory[fault - first]:
-                raise SigmaGraphError(
-                    "take or scatter_add: an index is outside its axis. Check the labels or indices in the data."
-                )
-        finally:
-            self._free.append((memory, first))
-        return done
-
-    def _run_on_threads(self, address: int, n: int) -> int:
-        """Run n steps on a useful number of threads; return how many were done."""
-        used = 1
-
-        def part(number: int, count: int) -> int:
-            nonlocal used
-            used = count
-            return self.call(address, n, number, count)
-
-        most = self.needs["threads"]
-        wanted = min(self.threads or cores(), most) if most > 1 else 1
-        start = perf_counter()
-        done = POOL.run(part, self._thread_count.threads(wanted))
-        self._thread_count.note(used, (perf_counter() - start) / n)
-        return done
-
-    def idle(self) -> list[np.ndarray]:
-        """Return the memory blocks that no call is using."""
-        return [memory for memory, _ in self._free]
-
-    def _take(self) -> tuple[np.ndarray, int]:
-        try:
-            return self._free.pop()
-        except IndexError:
-            memory = allocate_huge(self.memory_bytes)
-            return memory, memory.ctypes.data
 
 
 @define(eq=False)
@@ -178,6 +87,20 @@ class CompiledProgram:
                 raise _missing(order, count)
         series = {name: values[:done] for name, values in zip(step.ring, ring, strict=True)}
         return Burst({**state, **held}, series, done)
+
+    def bind(self, state: Mapping[str, Any], rows: np.ndarray, steer: Mapping[str, Any]) -> BoundBurst | None:
+        """Return the burst of a step that only reads; see :class:`sigma_kernel.contracts.BindingProgram`.
+
+        Return None for a state that has to be copied.
+        """
+        step, nodes, batch = self.step, self.machine.inputs, rows.shape[1:]
+        held = [convert_argument(state[name], node, name) for name, node in zip(step.state, nodes, strict=False)]
+        copied = any(x is not state[name] for name, x in zip(step.state, held, strict=True))
+        if step.writes or copied or any(x.shape[:1] != batch for x in self.machine.graph.outputs):
+            return None
+        places = zip(step.steer, nodes[len(nodes) - len(step.steer) :], strict=True)
+        live = [self._places.live(steer[name], node, name, 1) for name, node in places]
+        return BoundBurst(self.machine, np.array(rows, np.int32), [x.ctypes.data for x in held], live)
 
 
 def _missing(rows: np.ndarray, count: int) -> SigmaStateError:
