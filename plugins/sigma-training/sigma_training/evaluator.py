@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, S
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.resolver import resolve_components
+from sigma_step.blocks import RowRecords
 from sigma_step.graphs import (
     activity_step,
     evaluation_step,
@@ -30,7 +32,14 @@ from sigma_training.components import check_split
 from sigma_training.data.dataset import Host, samples as arrays_of
 from sigma_training.data.feed import Feed, placing
 from sigma_training.data.iterators import InOrder
-from sigma_training.data.preprocessing import check_finite, check_indices, conform
+from sigma_training.data.preprocessing import (
+    Preparation,
+    cast_quietly,
+    check_finite,
+    check_indices,
+    conform,
+    is_finite,
+)
 
 EDITED = "default:edited-rows"  # the data set that leaves rows of another one out, and gives them other labels
 TOGETHER = 4096  # rows that are judged at once
@@ -84,6 +93,11 @@ class Evaluator:
     alone: threading.Lock = field(factory=threading.Lock, init=False)  # held while a split is read
     _edited: dict[str, Dataset] = field(factory=dict, init=False)
     _feeds: dict[tuple[str, bool], Feed] = field(factory=dict, init=False)
+    _rows: RowRecords = field(init=False)
+
+    @_rows.default
+    def _(self) -> RowRecords:
+        return RowRecords(self.batch_size)
 
     def data(self, on: str, edited: bool = True) -> Dataset:
         """Return the data set of a split, with its edits or without; raise SigmaConfigError for an unknown split."""
@@ -205,18 +219,16 @@ class Evaluator:
 
     def _sample_records(self, steps: Steps, samples: Any, kind: Callable[..., Step]) -> dict[str, np.ndarray]:
         """Return the records of a step of some kind over samples, one row per sample."""
-        samples = self._samples(samples)
-        there, place = len(next(iter(samples.values()))), self.programs.backend.share
-        if not there:  # predict for one row, and leave it out
-            samples = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in samples.items()}
-        count = there or 1
-        block, rows = {name: place(values) for name, values in samples.items()}, np.arange(count, dtype=np.int32)
-        size = min(self.batch_size, count)
-        full = count - count % size
-        parts = [self._batch_records(steps, Batches(block, rows[:full].reshape(-1, size)), kind)]
-        if full < count:
-            parts.append(self._batch_records(steps, Batches(block, rows[full:][None]), kind))
-        return {name: np.concatenate([part[name] for part in parts])[:there] for name in parts[0]}
+        if type(samples) is np.ndarray and len(self._plain_sections) == 1:  # in the least time, for few rows
+            bound = self._rows.recall(steps, kind, samples)
+            if bound is not None and is_finite(samples):
+                return bound.compute(steps, dict.fromkeys(self._plain_sections, samples))
+        data = self._plain_samples(samples) or self._samples(samples)
+        programs, compute = self.programs.select_tier(steps.moment.iteration), self._rows.compute
+        if len(next(iter(data.values()))):
+            return compute(programs, steps, kind, data)
+        blank = {name: np.zeros((1, *values.shape[1:]), values.dtype) for name, values in data.items()}
+        return {name: values[:0] for name, values in compute(programs, steps, kind, blank).items()}
 
     def classify(self, steps: Steps, samples: Any) -> Any:
         """Return the most probable class of each sample for each output, by its label if classes have labels.
@@ -229,6 +241,34 @@ class Evaluator:
             labels = own.get(network.targets(name), ()) if own else self.classes
             classes[name] = _array(labels)[places] if len(labels) == count else places
         return _unwrap_single(classes)
+
+    @cached_property
+    def _plain_sections(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Return shape and type of a sample of each section; of none if some have preprocessors, or are no floats."""
+        model, prepare = self.programs.model, self.prepare
+        wanted = {name: model.sections[name] for name in model.network.samples}
+        if not isinstance(prepare, Preparation) or {x.dtype for x in wanted.values()} != {prepare.precision}:
+            return {}
+        if wanted.keys() & {*prepare.sections, *model.shapes.indices}:
+            return {}
+        return {name: (spec.shape, np.dtype(spec.dtype)) for name, spec in wanted.items()}
+
+    def _plain_samples(self, samples: Any) -> Host:
+        """Return samples if they are arrays of finite floats that need at most a cast; else none."""
+        wanted, data, rows = self._plain_sections, Host(), None
+        given = samples if type(samples) is dict else dict.fromkeys(wanted, samples)
+        if len(given) != len(wanted):
+            return data
+        for name, (shape, dtype) in wanted.items():
+            values = given.get(name)
+            if type(values) is not np.ndarray or values.shape[1:] != shape or values.dtype.kind != "f":
+                return {}
+            values = values if values.dtype is dtype else cast_quietly(values, dtype)
+            rows = len(values) if rows is None else rows
+            if len(values) != rows or not is_finite(values):
+                return {}
+            data[name] = values
+        return data
 
     def _samples(self, samples: Any) -> Host:
         model = self.programs.model

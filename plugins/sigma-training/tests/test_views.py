@@ -21,12 +21,12 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
 from sigma_kernel.views import EnvironmentView
 from sigma_run import load
+from sigma_step.blocks import RowRecords
 from sigma_step.graphs import activity_step
 from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.steering import steered_environment, wait_until
 from sigma_training import evaluator
 from sigma_training.data.dataset import Rows
-from sigma_training.evaluator import Evaluator
 from sigma_training.history.metrics import History
 
 PATIENCE = 60.0
@@ -341,9 +341,9 @@ def test_activations_are_what_each_layer_makes_of_samples_that_are_predicted() -
 
 
 def test_what_a_monitor_asks_of_the_network_is_computed_in_its_own_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    threads, computed, states, step = [], Evaluator._ring, [], activity_step
+    threads, computed, states, step = [], RowRecords.compute, [], activity_step
     monkeypatch.setattr(
-        Evaluator, "_ring", lambda *about: threads.append(threading.current_thread()) or computed(*about)
+        RowRecords, "compute", lambda *about: threads.append(threading.current_thread()) or computed(*about)
     )
     x = np.ones((20, 3), "float32")
     with Environment() as sigma:

@@ -54,6 +54,7 @@ from sigma_training.hooks.outlook import list_metrics
 from sigma_training.preparation import BATCH, Stages
 from sigma_training.trainer import NetworkTrainer, expect_trainer
 
+Ready = tuple[Evaluator, Steps]
 MOST_FORMS = 64  # types and shapes of samples whose evaluators are found at once
 
 
@@ -77,7 +78,7 @@ class Trained:
     _stages: Stages
     _arrays: Mapping[str, Any]  # parameters and layer state, on the device
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
-    _readied: dict[tuple[Any, ...], tuple[Evaluator, Steps]] = field(factory=dict, init=False)  # by types and shapes
+    _readied: dict[tuple[Any, ...], Ready] = field(factory=dict, init=False)  # by types and shapes
 
     def __repr__(self) -> str:
         return f"Trained({self.trainer.name!r}, {shorten(str(self.network), 120, placeholder=' ...')}, {self.path})"
@@ -142,14 +143,18 @@ class Trained:
         ``softmax_cross_entropy`` or ``binary_cross_entropy``, predictions are probabilities, else the values of the
         output layer. There is one row per sample; several outputs are a dictionary of arrays by output layer.
 
-        Rows are computed ``batch_size`` at a time, by default as many as in training. With 1, the bits of a row do not
-        depend on the others.
+        Rows are computed ``batch_size`` at a time, by default as many as in training, and those that are no whole batch
+        in blocks of a power of two, of which the last two may overlap. With 1, the bits of a row do not depend on the
+        others. Several threads may predict at once.
         """
         if isinstance(samples, str | Path):
             return self.predict_table(samples)
-        evaluator, steps, arrays = self._ready(samples)
-        evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
-        return evaluator.predict(steps, arrays)
+        if type(samples) is not np.ndarray or samples.dtype.kind not in "fiub":
+            evaluator, steps, samples = self._ready(samples, batch_size)
+            return evaluator.predict(steps, samples)
+        form = batch_size, samples.dtype, samples.shape
+        ready = self._readied.get(form) or _keep(self._readied, form, self._ready(samples, batch_size)[:2])
+        return ready[0].predict(ready[1], samples)
 
     def arrays(self, samples: Any) -> dict[str, np.ndarray]:
         """Return samples as the arrays that predictions read, by section, before any preprocessor; frames by column."""
@@ -269,17 +274,16 @@ class Trained:
         with np.errstate(all="ignore"):  # of zeros
             return {name: spec.dtype for name, spec in specs(self._preparation()(rows)).items()}
 
-    def _ready(self, samples: Any) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
+    def _ready(self, samples: Any, batch_size: int | None = None) -> tuple[Evaluator, Steps, Mapping[str, np.ndarray]]:
         """Return the evaluator and the steps for samples, and these as arrays."""
         arrays = self.arrays(samples)
-        form = tuple((n, x.dtype.str, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items())
+        form = batch_size, *[(n, x.dtype, x.shape[1:], x.shape == self.shapes.get(n)) for n, x in arrays.items()]
         if (ready := self._readied.get(form)) is None:
             evaluator = self._evaluator(arrays)
+            evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
             live = self._live(evaluator.programs.model)
-            if len(self._readied) >= MOST_FORMS:
-                self._readied.clear()
-            ready = evaluator, Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
-            self._readied[form] = ready
+            steps = Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
+            ready = _keep(self._readied, form, (evaluator, steps))
         return *ready, arrays
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
@@ -314,6 +318,14 @@ class Trained:
         steps, fitted = self._stages.resolved_settings.preprocessors, self.trainer.learned.fitted
         samples = self.trainer.learned.facts_of("samples")
         return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, samples)
+
+
+def _keep(forms: dict[tuple[Any, ...], Ready], form: tuple[Any, ...], ready: Ready) -> Ready:
+    """Keep the evaluator and the steps for a form of samples, and return them."""
+    if len(forms) >= MOST_FORMS:
+        forms.clear()
+    forms[form] = ready
+    return ready
 
 
 def read_moment(checkpoint: Checkpoint) -> Moment:

@@ -17,6 +17,7 @@ from sigma_step.units import Units
 from sigma_training.data.dataset import FITTED, Host, number_errors, read
 
 LOOKED_AT = 1 << 20  # numbers of a section whose digits are looked at
+FEW = 1 << 12  # numbers for which the call of a reduction takes longer than the rest
 FINE = 2.0**-10  # share of a column's range by which rounding may move a number unmentioned
 
 
@@ -38,12 +39,17 @@ class Preparation:
             fitted = step.fit(section) if known is None else dict(known)
             arrays = isinstance(fitted, dict) and all(isinstance(x, np.ndarray | np.generic) for x in fitted.values())
             expect(arrays, "fit() must return arrays by name", fitted)
-        if not all(map(_finite, fitted.values())):
+        if not all(map(is_finite, fitted.values())):
             for block, values in enumerate(section):  # an error naming the row in the data
                 with number_errors(dataset, block):
                     check_finite({step.section: values})
         fitted = {**self.fitted, name: fitted}
         return evolve(self, preprocessors={**self.preprocessors, name: step}, fitted=fitted)
+
+    @property
+    def sections(self) -> set[str]:
+        """Return the sections that preprocessors transform."""
+        return {step.section for step in self.preprocessors.values()}
 
     def arrays(self) -> Host:
         """Return the fitted values of the preprocessors, by their addresses in the state."""
@@ -89,9 +95,8 @@ class Preparation:
 
     def _cast(self, name: str, values: np.ndarray) -> np.ndarray:
         if values.dtype.kind == "f":
-            with np.errstate(over="ignore"):  # non-finite values are reported later, with their row
-                cast = np.asarray(values, self.precision, order="C")
-            if cast.dtype != values.dtype and not _finite(cast) and _finite(values):
+            cast = cast_quietly(values, self.precision)
+            if cast.dtype != values.dtype and not is_finite(cast) and is_finite(values):
                 place, value = _locate_first(np.isinf(cast), values)
                 raise SigmaDataError(
                     f"data: section {name!r}, {place}: {value:g} is too large for {self.precision}. "
@@ -149,7 +154,7 @@ def coarse_columns(block: Mapping[str, np.ndarray], cast: Host, training: Datase
 def check_finite(block: Host, where: str = "data") -> None:
     """Raise SigmaDataError for the first number that is not finite, naming its section, row and column."""
     for name, values in block.items():
-        if not _finite(values):
+        if not is_finite(values):
             place, value = _locate_first(~np.isfinite(values), values)
             raise SigmaDataError(
                 f"{where}: section {name!r}, {place}: {value} is not finite. Fill such values in, or drop their rows."
@@ -176,8 +181,18 @@ def check_indices(block: Host, counts: Mapping[str, int], where: str = "data") -
             )
 
 
-def _finite(values: np.ndarray) -> bool:
-    return values.dtype.kind != "f" or bool(np.isfinite(values).all())
+def cast_quietly(values: np.ndarray, dtype: Any) -> np.ndarray:
+    """Return floats in another type, in the order of rows; those that are too large become infinite."""
+    with np.errstate(over="ignore"):  # non-finite values are reported later, with their row
+        return np.asarray(values, dtype, order="C")
+
+
+def is_finite(values: np.ndarray) -> bool:
+    """Return whether all of an array's numbers are finite."""
+    if values.dtype.kind != "f":
+        return True
+    finite = np.isfinite(values)
+    return b"\0" not in finite.tobytes() if finite.size <= FEW else bool(finite.all())
 
 
 def conform(block: Host, wanted: Mapping[str, Spec], where: str = "data") -> Host:
