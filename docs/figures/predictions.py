@@ -2,7 +2,8 @@
 
 Networks are trained for an epoch, and exported by ``sigma-export-onnx``.  Then Sigma and ONNX Runtime, on one thread
 and with its default number, predict the same rows in turns.  Printed are a table of median times of a call, with the
-ratios of Sigma's to the others', and one of calls per second from two threads of Python, divided by those from one.
+ratios of Sigma's to the others', and one of two threads of Python that predict at once, compared with a single one:
+calls per second, which grow if a core is free, and the processor time of a call, which grows if they hinder each other.
 """
 
 from __future__ import annotations
@@ -82,33 +83,34 @@ def time_turns(contestants: Mapping[str, Predict], calls: int) -> dict[str, floa
     return {name: median(values) for name, values in seconds.items()}
 
 
-def count_calls(predict: Predict, threads: int) -> float:
-    """Return the calls per second from so many threads at once."""
-    end = time.perf_counter() + PERIOD
+def count_calls(predict: Predict, threads: int) -> np.ndarray:
+    """Return calls per second from so many threads at once, and the processor time of a call."""
+    begin, used = time.perf_counter(), time.process_time()
 
     def work(_: int) -> int:
         calls = 0
-        while time.perf_counter() < end:
+        while time.perf_counter() < begin + PERIOD:
             predict()
             calls += 1
         return calls
 
     with ThreadPoolExecutor(threads) as pool:
-        return sum(pool.map(work, range(threads))) / PERIOD
+        calls = sum(pool.map(work, range(threads)))
+    return np.array([calls / (time.perf_counter() - begin), (time.process_time() - used) / calls])
 
 
-def gain_of_threads(contestants: Mapping[str, Predict]) -> dict[str, float]:
-    """Return how many times the calls of one thread two threads make, measured in turns."""
-    gains: dict[str, list[float]] = {name: [] for name in contestants}
+def compare_threads(contestants: Mapping[str, Predict]) -> dict[str, np.ndarray]:
+    """Return both numbers of two threads, divided by those of one, measured in turns."""
+    ratios: dict[str, list[np.ndarray]] = {name: [] for name in contestants}
     for _ in range(5):
         for name, predict in contestants.items():
-            one = count_calls(predict, 1)
-            gains[name].append(count_calls(predict, 2) / one)
-    return {name: median(values) for name, values in gains.items()}
+            alone = count_calls(predict, 1)
+            ratios[name].append(count_calls(predict, 2) / alone)
+    return {name: np.median(values, axis=0) for name, values in ratios.items()}
 
 
-def measure(architecture: str, calls: int) -> Iterator[tuple[int, dict[str, float], dict[str, float]]]:
-    """Yield a number of rows, the seconds of a call of each contestant, and what it gains from two threads."""
+def measure(architecture: str, calls: int) -> Iterator[tuple[int, dict[str, float], dict[str, np.ndarray]]]:
+    """Yield a number of rows, the seconds of a call of each contestant, and what two threads change."""
     with tempfile.TemporaryDirectory() as folder:
         model, samples = train(architecture, folder)
         path = Path(folder) / "network.onnx"
@@ -124,21 +126,22 @@ def measure(architecture: str, calls: int) -> Iterator[tuple[int, dict[str, floa
             few = min(time_turns({"": contestants["Sigma"]}, TURN).values()) > LONG
             seconds = time_turns(contestants, min(calls, FEW) if few else calls)
             del contestants["default threads"]  # which uses all cores for one call
-            yield count, seconds, gain_of_threads(contestants)
+            yield count, seconds, compare_threads(contestants)
 
 
 def main() -> None:
     """Print the tables."""
-    calls, gains = int(sys.argv[1]) if len(sys.argv) > 1 else 1000, list[str]()
+    calls, changes = int(sys.argv[1]) if len(sys.argv) > 1 else 1000, list[str]()
     print("| network | rows | Sigma | ONNX Runtime, one thread | default threads | ratios |\n|---|---|---|---|---|---|")
     for network, architecture in NETWORKS.items():
-        for rows, seconds, gain in measure(architecture, calls):
+        for rows, seconds, change in measure(architecture, calls):
             own, *others = seconds.values()
             times = " | ".join(f"{value * 1e6:,.1f} us" for value in (own, *others))
             ratios = ", ".join(f"{own / other:.2f}" for other in others)
             print(f"| {network} | {rows:,} | {times} | {ratios} |", flush=True)
-            gains.append(f"| {network} | {rows:,} | {' | '.join(f'{value:.2f}' for value in gain.values())} |")
-    print("\n| network | rows | Sigma | ONNX Runtime |\n|---|---|---|---|", *gains, sep="\n")
+            each = " | ".join(f"{calls:.2f}, {processor:.2f}" for calls, processor in change.values())
+            changes.append(f"| {network} | {rows:,} | {each} |")
+    print("\n| network | rows | Sigma | ONNX Runtime |\n|---|---|---|---|", *changes, sep="\n")
 
 
 if __name__ == "__main__":

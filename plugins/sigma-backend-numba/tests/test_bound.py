@@ -29,7 +29,7 @@ def use_threads(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     """Share all calls among so many threads, also those that one would end sooner."""
     monkeypatch.setattr(thread_pool.POOL, "most", most)
     monkeypatch.setattr(CallThreads, "is_short", most == 1)
-    monkeypatch.setattr(CallThreads, "several", lambda self: most > 1)
+    monkeypatch.setattr(CallThreads, "wants_several", lambda self: most > 1)
 
 
 def products(batch: int, wide: int) -> Step:

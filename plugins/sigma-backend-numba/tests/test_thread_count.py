@@ -58,7 +58,7 @@ def call_times(choice: CallThreads, alone: float, shared: float, calls: int) -> 
     """Return which calls used several threads, given the seconds of each way."""
     ways = []
     for _ in range(calls):
-        ways.append(choice.several())
+        ways.append(choice.wants_several())
         choice.note(ways[-1], shared if ways[-1] else alone)
     return ways
 
@@ -94,4 +94,4 @@ def test_a_call_that_was_interrupted_changes_little():
     choice = CallThreads()
     call_times(choice, 3 * WORTH, 2 * WORTH, 10)
     choice.note(True, 1.0)
-    assert choice.several()
+    assert choice.wants_several()

@@ -44,7 +44,7 @@ def _cut_rest(count: int) -> np.ndarray:
 
 # -- records -----------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
-class Block:
+class RowBlock:
     """Blocks of one size, ``(n, size)``, with their step and program, bound to a state if that is possible."""
 
     rows: np.ndarray
@@ -58,7 +58,7 @@ class Block:
         return int(self.rows.size - (self.rows[-1, -1] + 1 - self.rows[0, 0]))
 
     @classmethod
-    def bind(cls, rows: np.ndarray, step: Step, program: Program, steps: Steps) -> Block:
+    def bind(cls, rows: np.ndarray, step: Step, program: Program, steps: Steps) -> RowBlock:
         """Return blocks bound to the arrays of steps, if the program can be."""
         if not isinstance(program, BindingProgram):
             return cls(rows, step, program, None)
@@ -90,7 +90,7 @@ class BoundBlocks:
 
     programs: Programs
     names: Sequence[str]  # of the records
-    blocks: Sequence[Block]
+    blocks: Sequence[RowBlock]
     bound: bool
     arrays: Mapping[str, weakref.ref[Any]]  # those of the state that are read
     steps: weakref.ref[Steps]  # the last ones that were found to have these arrays
@@ -98,7 +98,7 @@ class BoundBlocks:
     @classmethod
     def bind(cls, programs: Programs, steps: Steps, kind: Kind, rows: Sequence[np.ndarray]) -> BoundBlocks:
         """Bind the programs of a kind of step, compiled on first use, to the arrays of steps."""
-        blocks = [Block.bind(each, *programs.get(kind, each.shape[1]), steps) for each in rows]
+        blocks = [RowBlock.bind(each, *programs.get(kind, each.shape[1]), steps) for each in rows]
         if not (bound := all(block.call is not None for block in blocks)):
             blocks = [evolve(block, call=None) for block in blocks]
         arrays = {name: weakref.ref(steps.arrays[name]) for name in blocks[0].step.state} if bound else {}
@@ -124,7 +124,7 @@ class BoundBlocks:
             columns = [*map(np.concatenate, zip(*parts, strict=True))]
         return dict(zip(self.names, columns, strict=True))
 
-    def _cut(self, data: Host, block: Block) -> Host:
+    def _cut(self, data: Host, block: RowBlock) -> Host:
         return {name: values[block.span] for name, values in data.items()} if self.bound else data
 
 

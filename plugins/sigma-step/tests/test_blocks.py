@@ -15,7 +15,7 @@ from sigma_kernel.graph import Graph, symbol
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import Shapes
 from sigma_step import Model
-from sigma_step.blocks import MOST_FORMS, Block, RowRecords, cut_rows
+from sigma_step.blocks import MOST_FORMS, RowBlock, RowRecords, cut_rows
 from sigma_step.live import Live
 from sigma_step.steps import Programs, Steps
 from sigma_testing.null import NullBackend
@@ -26,7 +26,7 @@ ROW = np.arange(3.0)
 def covered(count: int, batch: int) -> list[int]:
     """Return the rows of all blocks, those that are there twice only once."""
     step, program = Step(None, (), (), (), (), ()), None  # type: ignore[arg-type]
-    blocks = [Block(rows, step, program, None) for rows in cut_rows(count, batch)]  # type: ignore[arg-type]
+    blocks = [RowBlock(rows, step, program, None) for rows in cut_rows(count, batch)]  # type: ignore[arg-type]
     flat = [block.rows.reshape(-1) for block in blocks]
     return [int(i) for block, x in zip(blocks, flat, strict=True) for i in (block._leave_out(x) if block.twice else x)]
 

@@ -28,10 +28,10 @@ SMALL = 1 << 14  # bytes that are copied
 
 
 @frozen
-class Place:
-    """An array of a call: its entry in the table, its shape and dtype, and the bytes of a step, 0 of data."""
+class TableEntry:
+    """An array of a call: its index in the table, its shape and dtype, and the bytes of a step, 0 of data."""
 
-    entry: int
+    index: int
     shape: tuple[int, ...]
     dtype: str
     step: int = 0
@@ -43,7 +43,7 @@ class Place:
 
 
 @frozen(eq=False)
-class Part:
+class StepRange:
     """Consecutive steps of a burst: the first one, how many, and their table."""
 
     first: int
@@ -52,18 +52,18 @@ class Part:
 
 
 @frozen(eq=False)
-class Frame:
+class CallFrame:
     """The tables of one call at a time, and memory for data and records if these are copied."""
 
-    parts: Sequence[Part]
+    parts: Sequence[StepRange]
     data: Sequence[np.ndarray] = ()
     records: Sequence[np.ndarray] = ()
 
-    def enter(self, place: Place, array: np.ndarray) -> np.ndarray:
+    def enter(self, place: TableEntry, array: np.ndarray) -> np.ndarray:
         """Enter the address of an array, and return it."""
         address = array.ctypes.data
         for part in self.parts:
-            part.table[place.entry] = address + part.first * place.step
+            part.table[place.index] = address + part.first * place.step
         return array
 
 
@@ -80,9 +80,9 @@ class BoundBurst:
     state: Sequence[int]
     live: Sequence[np.ndarray]
     rows: int = field(init=False)  # of a block
-    _data: Sequence[Place] = field(init=False)
-    _records: Sequence[Place] = field(init=False)
-    _frames: deque[Frame] = field(factory=deque, init=False)
+    _data: Sequence[TableEntry] = field(init=False)
+    _records: Sequence[TableEntry] = field(init=False)
+    _frames: deque[CallFrame] = field(factory=deque, init=False)
     _most: int = field(init=False)  # threads; a step that is not worth two of them is over soon
     _threads: CallThreads = field(factory=CallThreads, init=False)
 
@@ -95,18 +95,18 @@ class BoundBurst:
         return min(self.machine.needs["threads"], self.machine.threads or cores())
 
     @_data.default
-    def _(self) -> Sequence[Place]:
+    def _(self) -> Sequence[TableEntry]:
         inputs, before = self.machine.inputs, len(self.state)
         return [
-            Place(i, (self.rows, *node.shape[1:]), node.dtype)
+            TableEntry(i, (self.rows, *node.shape[1:]), node.dtype)
             for i, node in enumerate(inputs[before : len(inputs) - len(self.live)], start=before)
         ]
 
     @_records.default
-    def _(self) -> Sequence[Place]:
+    def _(self) -> Sequence[TableEntry]:
         graph = self.machine.graph
         return [
-            Place(i, (self.order.size, *x.shape[1:]), x.dtype, prod(x.shape) * BYTES[x.dtype])
+            TableEntry(i, (self.order.size, *x.shape[1:]), x.dtype, prod(x.shape) * BYTES[x.dtype])
             for i, x in enumerate(graph.outputs, start=len(graph.inputs))
         ]
 
@@ -120,7 +120,7 @@ class BoundBurst:
         self._frames.append(frame)
         return results
 
-    def _run_copied(self, frame: Frame, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _run_copied(self, frame: CallFrame, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run a burst on the memory of a frame."""
         for own, block in zip(frame.data, blocks, strict=True):
             if block.shape != own.shape:
@@ -129,7 +129,7 @@ class BoundBurst:
         self._run(frame.parts)
         return [record.copy() for record in frame.records]
 
-    def _run_given(self, frame: Frame, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _run_given(self, frame: CallFrame, blocks: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run a burst on data where they are, unless they have to be copied, and on new memory for records."""
         given = []
         for place, block in zip(self._data, blocks, strict=True):
@@ -143,13 +143,13 @@ class BoundBurst:
         del given  # until here, the tables name their memory
         return results
 
-    def _run(self, parts: Sequence[Part]) -> None:
+    def _run(self, parts: Sequence[StepRange]) -> None:
         """Run all parts: on one thread if that takes less time."""
         choice = self._threads
         if self._most == 1 or choice.is_short:
             self._run_alone(parts)
             return
-        several, start = choice.several(), perf_counter()
+        several, start = choice.wants_several(), perf_counter()
         if not several:
             self._run_alone(parts)
         elif len(parts) == 1:
@@ -158,11 +158,11 @@ class BoundBurst:
             several = self._run_apart(parts)
         choice.note(several, perf_counter() - start)
 
-    def _run_alone(self, parts: Sequence[Part]) -> None:
+    def _run_alone(self, parts: Sequence[StepRange]) -> None:
         for part in parts:
             self.machine.run_table(part.table, part.n, most=1)
 
-    def _run_apart(self, parts: Sequence[Part]) -> bool:
+    def _run_apart(self, parts: Sequence[StepRange]) -> bool:
         """Run parts on threads of the pool; return whether several were free."""
         used, failures = 1, list[BaseException]()
 
@@ -180,15 +180,15 @@ class BoundBurst:
             raise failures[0]
         return used > 1
 
-    def _prepare_frame(self) -> Frame:
+    def _prepare_frame(self) -> CallFrame:
         n = len(self.order)
         count = min(self._most, n)
         ends = [n * i // count for i in range(count + 1)]
-        parts = [Part(first, last - first, self._table(first)) for first, last in pairwise(ends)]
+        parts = [StepRange(first, last - first, self._table(first)) for first, last in pairwise(ends)]
         if sum(place.size for place in (*self._data, *self._records)) > SMALL:
-            return Frame(parts)
+            return CallFrame(parts)
         memory = [[empty(place.shape, place.dtype) for place in places] for places in (self._data, self._records)]
-        frame = Frame(parts, *memory)
+        frame = CallFrame(parts, *memory)
         for place, own in zip((*self._data, *self._records), chain(*memory), strict=True):
             frame.enter(place, own)
         return frame
@@ -201,5 +201,5 @@ class BoundBurst:
         return self.machine.table(inputs, [0] * len(self._records), [0] * len(inputs), order, self.rows)
 
 
-def _other_shape(block: np.ndarray, expected: np.ndarray | Place) -> SigmaGraphError:
+def _other_shape(block: np.ndarray, expected: np.ndarray | TableEntry) -> SigmaGraphError:
     return SigmaGraphError(f"numba: data have shape {block.shape}. The program was bound to {expected.shape}.")

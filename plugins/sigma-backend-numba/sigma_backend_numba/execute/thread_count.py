@@ -69,7 +69,7 @@ class CallThreads:
         """Return whether the program is over before other threads would be awake."""
         return self._calls >= SEEN and self._seconds[0] < WORTH
 
-    def several(self) -> bool:
+    def wants_several(self) -> bool:
         """Return whether the next call should use several threads."""
         self._calls += 1
         alone, shared = self._seconds

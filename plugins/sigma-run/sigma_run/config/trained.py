@@ -54,6 +54,7 @@ from sigma_training.hooks.outlook import list_metrics
 from sigma_training.preparation import BATCH, Stages
 from sigma_training.trainer import NetworkTrainer, expect_trainer
 
+Ready = tuple[Evaluator, Steps]
 MOST_FORMS = 64  # types and shapes of samples whose evaluators are found at once
 
 
@@ -77,7 +78,7 @@ class Trained:
     _stages: Stages
     _arrays: Mapping[str, Any]  # parameters and layer state, on the device
     _evaluators: dict[tuple[str, ...], Evaluator] = field(factory=dict, init=False)
-    _readied: dict[tuple[Any, ...], tuple[Evaluator, Steps]] = field(factory=dict, init=False)  # by types and shapes
+    _readied: dict[tuple[Any, ...], Ready] = field(factory=dict, init=False)  # by types and shapes
 
     def __repr__(self) -> str:
         return f"Trained({self.trainer.name!r}, {shorten(str(self.network), 120, placeholder=' ...')}, {self.path})"
@@ -152,7 +153,7 @@ class Trained:
             evaluator, steps, samples = self._ready(samples, batch_size)
             return evaluator.predict(steps, samples)
         form = batch_size, samples.dtype, samples.shape
-        ready = self._readied.get(form) or self._keep(form, self._ready(samples, batch_size)[:2])
+        ready = self._readied.get(form) or _keep(self._readied, form, self._ready(samples, batch_size)[:2])
         return ready[0].predict(ready[1], samples)
 
     def arrays(self, samples: Any) -> dict[str, np.ndarray]:
@@ -282,15 +283,8 @@ class Trained:
             evaluator = evaluator if batch_size is None else evolve(evaluator, batch_size=batch_size)
             live = self._live(evaluator.programs.model)
             steps = Steps(evaluator.programs, self._arrays, live, read_moment(self.checkpoint))
-            ready = self._keep(form, (evaluator, steps))
+            ready = _keep(self._readied, form, (evaluator, steps))
         return *ready, arrays
-
-    def _keep(self, form: tuple[Any, ...], ready: tuple[Evaluator, Steps]) -> tuple[Evaluator, Steps]:
-        """Keep the evaluator and the steps for a form of samples, and return them."""
-        if len(self._readied) >= MOST_FORMS:
-            self._readied.clear()
-        self._readied[form] = ready
-        return ready
 
     def _evaluator(self, arrays: Mapping[str, np.ndarray]) -> Evaluator:
         """Return the evaluator for samples, of the types of the training, or of their own if these are not known."""
@@ -324,6 +318,14 @@ class Trained:
         steps, fitted = self._stages.resolved_settings.preprocessors, self.trainer.learned.fitted
         samples = self.trainer.learned.facts_of("samples")
         return Preparation(self.trainer.dtype, steps, {name: dict(fitted.get(name, {})) for name in steps}, samples)
+
+
+def _keep(forms: dict[tuple[Any, ...], Ready], form: tuple[Any, ...], ready: Ready) -> Ready:
+    """Keep the evaluator and the steps for a form of samples, and return them."""
+    if len(forms) >= MOST_FORMS:
+        forms.clear()
+    forms[form] = ready
+    return ready
 
 
 def read_moment(checkpoint: Checkpoint) -> Moment:
