@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_data import Arrays
+from sigma_data import Arrays, Tabular
 from sigma_data.class_weights import ClassWeighted
 from sigma_hooks import Accuracy, Evaluate
 from sigma_kernel import Environment, Metric, functions as f
@@ -26,6 +26,7 @@ from sigma_layers import (
     SquaredDifference,
 )
 from sigma_run.launcher.group import main
+from sigma_training.baselines import measuring
 from sigma_training.baselines.advice import compare_baselines
 
 RANDOM = np.random.default_rng(3)
@@ -122,6 +123,28 @@ def test_a_perfect_score_that_a_baseline_has_too_is_no_fault(
     told = [*compare_baselines({"v.m": value}, {k: {"v.m": x} for k, x in baselines.items()}, lambda _: direction)]
     assert len(told) == (text is not None)
     assert all(text in sentence for sentence in told if text)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_of_more_rows_than_are_read_targets_are_still_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    targets = KINDS if kind == "classes" else NUMBERS[:, 0]
+    names = [f"x{i}" for i in range(4)]
+    rows = [",".join([*names, "y"]), *(",".join(map(str, (*x, y))) for x, y in zip(X, targets, strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    cost = Output(3) + SoftmaxCrossEntropy() if kind == "classes" else Output(1) + SquaredDifference()
+    found = []
+    for about, most in (({}, 2**27), ({"block_rows": 16, "cache": tmp_path / "cache"}, 120 * 2 * 4)):
+        monkeypatch.setattr(measuring, "LARGEST", most)
+        data = Tabular(tmp_path / "t.csv", "y", targets=kind, seed=0, **about)
+        hooks = {"score": Evaluate(on="validation")}
+        found.append(summary_of(Input(4) + cost, data, tmp_path / str(most), hooks=hooks).baselines)
+    name = "majority" if kind == "classes" else "mean"
+    assert found[0].keys() == {name, "linear"}
+    assert found[1] == {name: found[0][name]}
+    monkeypatch.setattr(measuring, "LARGEST", 120)
+    assert summary_of(Input(4) + cost, data, tmp_path / "none", hooks=hooks).baselines == {}
 
 
 def test_a_network_that_has_learned_nothing_is_told_the_remedy(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 import sigma_kernel
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
-from sigma_kernel.graph.node import OPS
+from sigma_kernel.graph.node import MEANINGS, OPS
 from sigma_kernel.plugins import catalogue as lookup, rooms
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.discovery import find
@@ -529,6 +529,7 @@ def test_the_doctor_finds_ops_that_no_backend_can_compute(distribution, capsys, 
         code, problems, _ = diagnosed(capsys, "acme-ops")
     finally:
         OPS.pop(name, None)
+        MEANINGS.pop(name, None)  # that of the standard function of this name
     assert (code, problems) == (3, [message])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -11,7 +12,7 @@ from typing import Any
 
 import attrs
 import numpy as np
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_data.frames import check_names
 from sigma_data.streaming import RowsToPredict, stream_rows
@@ -101,9 +102,10 @@ class EncodedColumn:
         """Return a name for each number."""
         return self.encoder.names(self.name, self.state)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return name, encoder and state as plain values."""
-        return {"name": self.name, "encoder": describe_encoder(self.encoder), "state": {**self.state}}
+    def to_plain(self, described: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return name, encoder, which may be ``described`` already, and state as plain values."""
+        encoder = describe_encoder(self.encoder) if described is None else {**described}
+        return {"name": self.name, "encoder": encoder, "state": {**self.state}}
 
 
 @frozen(eq=False)
@@ -213,7 +215,9 @@ class EncodedColumns(Extractor):
     def to_plain(self) -> dict[str, Any]:
         """Return the settings as a table of plain values."""
         shape = {} if self.shape is None else {"shape": [*self.shape]}
-        columns = [column.to_plain() for column in self.columns]
+        encoders = {id(column.encoder): column.encoder for column in self.columns}
+        described = {key: describe_encoder(encoder) for key, encoder in encoders.items()}  # many columns share one
+        columns = [column.to_plain(described[id(column.encoder)]) for column in self.columns]
         kept = {"kept": [*self.kept]} if self.kept else {}
         return {"type": "sigma-data:encoded", "columns": columns, **shape, "section": self.section, **kept}
 
@@ -222,9 +226,9 @@ def read_encoded(learned: Mapping[str, Any], section: str, where: str) -> Encode
     """Return the columns of a section that a run saved; raise SigmaDataError if they are damaged."""
     try:
         table = learned["frames"][section]
+        make = EncoderMaker().make
         columns = [
-            EncodedColumn(column["name"], make_encoder(column["encoder"]), column["state"])
-            for column in table["columns"]
+            EncodedColumn(column["name"], make(column["encoder"]), column["state"]) for column in table["columns"]
         ]
         return EncodedColumns(tuple(columns), table.get("shape"), section, tuple(table.get("kept", ())))
     except (AttributeError, KeyError, TypeError, SigmaConfigError) as error:
@@ -241,6 +245,20 @@ def make_encoder(given: str | Mapping[str, Any]) -> Encoder:
     kind, name = (OWN, table[OWN]) if OWN in table else ("encoder", table["type"])
     encoder: Any = catalogue().load(kind, name)
     return encoder(**settings)  # type: ignore[no-any-return]
+
+
+@define(eq=False)
+class EncoderMaker:
+    """Make encoders from names and tables, one for all columns with equal ones, as these may be thousands."""
+
+    _encoders: dict[str, Encoder] = field(factory=dict, init=False)
+
+    def make(self, given: str | Mapping[str, Any]) -> Encoder:
+        """Return the encoder of a name, or of a table as :func:`describe_encoder` returns it."""
+        key = json.dumps(given, sort_keys=True, default=repr)
+        if key not in self._encoders:
+            self._encoders[key] = make_encoder(given)
+        return self._encoders[key]
 
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:

@@ -179,7 +179,8 @@ def check_names(
         raise SigmaDataError(
             f"{where}: there is no column {list_first(missing)}; it has {list_first([*there])}. Add it."
         )
-    if more := [name for name in there if name not in {*wanted, *others}]:
+    expected = {*wanted, *others}
+    if more := [name for name in there if name not in expected]:
         remedy = remedy or f"Leave it out: frame.drop(columns={more!r}), or select those."
         raise SigmaDataError(
             f"{where}: the network was not trained on column {list_first(more)}, but on {list_first(wanted)}. {remedy}"

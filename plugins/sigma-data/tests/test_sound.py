@@ -301,6 +301,8 @@ def test_a_file_that_lacks_one_byte_of_its_last_chunk_is_refused():
     many = content[:4] + struct.pack("<I", len(content) + 16001 - 8) + content[8:] + (b"fact" + bytes(4)) * 2000
     form = SoundForm(RATE, 3000, "wave", 20, 10, 4)
     assert form.decode(io.BytesIO(content))[1] == form.decode(io.BytesIO(longer[:-1]))[1] == 3000
+    counted = content[:4] + struct.pack("<I", len(content) - 7) + content[8:]  # one byte more than there is
+    assert form.decode(io.BytesIO(counted))[1] == 3000
     for cut in (content[:-1], longer[:-2], many):
         with pytest.raises(UnreadableSoundError, match="is cut off: [0-9,]+ of [0-9,]+ bytes are there"):
             form.decode(io.BytesIO(cut))

@@ -23,6 +23,9 @@ class MixUp(Augmentation):
     The share of the other row is drawn from the Beta distribution with both parameters ``alpha``. Targets must be
     floats: numbers to estimate, or a vector with a probability for each class. Raises SigmaDataError for class indices.
 
+    In a table that is read in blocks, the other row is near in the order of the table, so that bits do not depend on
+    how many blocks are in memory: put the rows of a file in a random order if they are sorted by class.
+
     Source: H. Zhang, M. Cisse, Y. N. Dauphin, D. Lopez-Paz, mixup: Beyond empirical risk minimization, ICLR 2018.
 
     Args:

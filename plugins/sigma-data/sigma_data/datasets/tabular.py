@@ -13,7 +13,7 @@ from attrs.validators import and_
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
 from sigma_data.datasets.splits import Divided, Loaded
-from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, make_encoder, read_encoded
+from sigma_data.encoded import EncodedColumn, EncodedColumns, EncoderMaker, Place, join, read_encoded
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
@@ -144,6 +144,7 @@ class Tabular(Divided):
         metadata={"accepts": int | str | None},
     )  # fmt: skip
     cache: Path | None = field(default=None, converter=converters.optional(_expand), kw_only=True)
+    _maker: EncoderMaker = field(factory=EncoderMaker, init=False, repr=False)
     _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
     _block_memory: BlockMemory | None = field(default=None, init=False, repr=False)  # of all splits
 
@@ -331,7 +332,7 @@ class Tabular(Divided):
         if encoder is None:
             inferred = infer_kind(name, column)
             encoder, names_rows = choose_for(inferred, column), inferred.kind == "identifier"
-        return make_encoder(encoder) if isinstance(encoder, str | Mapping) else encoder, names_rows
+        return self._maker.make(encoder) if isinstance(encoder, str | Mapping) else encoder, names_rows
 
     def _arrange(self, roles: Roles, chosen: Mapping[str, tuple[EncodedColumn | None, bool]]) -> dict[str, Any]:
         """Return the columns of each section, those of inputs with the names of columns that name the rows."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from attrs import define, evolve, frozen
 
-from sigma_data.encoded import EncodedColumn, EncodedColumns, Place, join, make_encoder
+from sigma_data.encoded import EncodedColumn, EncodedColumns, EncoderMaker, Place, join
 from sigma_data.frames import check_names
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_data.prepared.blocks import PreparedRows
@@ -260,8 +260,9 @@ class PreparedTable:
         return {name: self._read_section(name, about) for name, about in document["columns"].items()}
 
     def _read_section(self, section: str, about: Mapping[str, Any]) -> EncodedColumns:
+        make = EncoderMaker().make
         columns = [
-            EncodedColumn(name, self.encoders.get(name) or make_encoder(own["encoder"]), own["state"])
+            EncodedColumn(name, self.encoders.get(name) or make(own["encoder"]), own["state"])
             for own in about["columns"]
             for name in [own["name"]]
         ]

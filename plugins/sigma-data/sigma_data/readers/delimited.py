@@ -25,7 +25,8 @@ from sigma_kernel import Source
 
 CHUNK = 1 << 22  # bytes of a piece, which one thread parses
 BLOCK = 1 << 20  # bytes that Arrow parses at once
-WINDOW = 1 << 16  # a line that spans a whole window may hold a cell that is too long for the csv module
+WIDE = 1 << 12  # columns from which on a line may be longer than a block
+WINDOW = 1 << 16  # what spans a whole window may be a cell that is too long for the csv module
 LONGEST = 1 << 24  # bytes of a line
 MARK, LF = codecs.BOM_UTF8, 0x0A
 INTEGER = re.compile(rb"(?<![\d.])\d{16,}+(?![.eE])")  # long enough for a float to merge it with others
@@ -79,9 +80,10 @@ class Parser:
 
     def parse(self, piece: Piece) -> Any:
         """Return the columns of a piece as a table; raises ValueError if Arrow cannot."""
+        block = BLOCK if len(self.names) < WIDE else max(BLOCK, len(piece.text))  # of at least a line
         table = csv.read_csv(
             pa.BufferReader(piece.text),
-            csv.ReadOptions(column_names=list(self.names), block_size=BLOCK, use_threads=False),
+            csv.ReadOptions(column_names=list(self.names), block_size=block, use_threads=False),
             csv.ParseOptions(delimiter=self.delimiter, quote_char='"' if piece.has_quotes else False),
             csv.ConvertOptions(
                 column_types=dict(self.types),
@@ -149,9 +151,10 @@ def _check_text(piece: Piece, delimiter: str) -> None:
         text.decode()
     if piece.has_quotes and not has_plain_quotes(text, delimiter):
         raise Unfit("quotes that are no frame")
+    mark = b"\n" if piece.has_quotes else delimiter.encode()  # a quoted cell may hold delimiters
     for start in range(0, len(text) - WINDOW, WINDOW):
-        if text.find(b"\n", start, start + WINDOW) < 0:
-            raise Unfit("a long line")
+        if text.find(b"\n", start, start + WINDOW) < 0 and text.find(mark, start, start + WINDOW) < 0:
+            raise Unfit("a long cell")
 
 
 def has_plain_quotes(text: bytes, delimiter: str) -> bool:

@@ -129,12 +129,12 @@ def _check_length(stream: IO[bytes]) -> None:
     stream.seek(0)
     declared = int.from_bytes(head[4:8], "little") + 8
     is_wave = head[:4] == b"RIFF" and head[8:] == b"WAVE"
-    if is_wave and size < declared < 0xFFFF_FFF0 and not (size + 1 == declared and _lacks_padding(stream, size)):
+    if is_wave and size < declared < 0xFFFF_FFF0 and not (size + 1 == declared and _has_whole_chunks(stream, size)):
         raise UnreadableSoundError(f"is cut off: {size:,} of {declared:,} bytes are there")
 
 
-def _lacks_padding(stream: IO[bytes], size: int) -> bool:
-    """Return whether a WAV file lacks only the byte that pads its last chunk, which some programs leave out."""
+def _has_whole_chunks(stream: IO[bytes], size: int) -> bool:
+    """Return whether the chunks of a WAV file are whole: some programs count a byte after the last one, and lack it."""
     end = 12
     for _ in range(CHUNKS):
         stream.seek(end)
@@ -144,7 +144,7 @@ def _lacks_padding(stream: IO[bytes], size: int) -> bool:
             break
         end += length % 2
     stream.seek(0)
-    return end == size and length % 2 == 1
+    return end == size
 
 
 def _check_format(sound: Any) -> None:

@@ -91,9 +91,10 @@ class RecordBatches:
         return pa.RecordBatchReader.from_batches(self.schema, iter(self)).__arrow_c_stream__(requested_schema)
 
     def _field(self, name: str) -> Any:
-        if name not in self.schema.names:
+        at = self.schema.get_field_index(name)
+        if at < 0:
             raise SigmaDataError(f"{self.name}: there is no column {name!r}.{suggest_name(name, self.schema.names)}")
-        return self.schema.field(name)
+        return self.schema.field(at)
 
     def _iterate(self, columns: Sequence[str] | None, start: Start) -> Iterator[Any]:
         self._check_stamp()

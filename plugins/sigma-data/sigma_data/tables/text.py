@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -33,11 +34,13 @@ from sigma_data.tables.cells import (
     parsed_type,
 )
 from sigma_data.tables.dialect import Dialect, detect
-from sigma_data.tables.widths import check_width
+from sigma_data.tables.widths import WIDEST, check_width
 from sigma_data.threads import map_ahead, map_in_threads
 from sigma_kernel import SigmaDataError, Source
 
 HEAD = 1 << 16  # bytes that the dialect is found from
+LONG_HEAD = 1 << 23  # bytes that may be read for it where lines are long
+END, WIDE_MARKS = re.compile(rb"\r\n?|\n"), (b",", b";", b"\t", b"|")
 LINE = 1 << 28  # bytes of the first line of which the columns are counted
 KEPT = 1 << 28  # bytes of parsed rows that are kept from the first pass
 
@@ -47,8 +50,7 @@ def open_text(source: Source, exact: Sequence[str] = (), **given: Any) -> Record
 
     Whole numbers with leading zeros stay texts in ``exact`` columns, such as those of identifiers.
     """
-    with source.open() as stream:
-        head = stream.read(HEAD)
+    head = _read_head(source)
     dialect = detect(head, **{name: value for name, value in given.items() if value is not None})
     if b"\0" in head and not dialect.encoding.lower().startswith(("utf-16", "utf-32", "utf_16", "utf_32")):
         raise SigmaDataError(f"{source.name}: holds a zero byte, so it is not text. Give the path of a table.")
@@ -196,6 +198,18 @@ class TextTable:
         if name in self.exact and has_leading_zeros(cells):
             return as_kind(cells, pa.string(), self._figures)
         return infer_strings(cells, self._figures)
+
+
+def _read_head(source: Source) -> bytes:
+    """Return the beginning of a text: more of it where the first two lines are longer, but not too wide for a table."""
+    with source.open() as stream:
+        first = head = stream.read(HEAD)
+        while len(head) < LONG_HEAD and len(END.findall(head, 0)) < 2:
+            more = stream.read(len(head))
+            if not more or max(map(head.count, WIDE_MARKS)) > 2 * WIDEST:
+                return first
+            head += more
+    return head
 
 
 def _count_columns(source: Source, dialect: Dialect) -> int:

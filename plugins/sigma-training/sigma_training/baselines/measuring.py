@@ -113,16 +113,19 @@ def measure_baselines(session: Session) -> dict[str, Values]:
     judged = _find_judged(setup)
     metrics = _metrics_by_split(setup)
     training = setup.evaluator.data("training")
-    if judged is None or not metrics or not _is_readable(setup, training):
+    if judged is None or not metrics:
         return {}
-    names = None if judged.affords_linear(len(training)) else judged.judging
+    linear = judged.affords_linear(len(training)) and _is_readable(setup, training)
+    names = None if linear else judged.judging
+    if not _is_readable(setup, training, names):
+        return {}
     data = {on: setup.evaluator.data(on) for on in metrics}
-    held = {on: _read_rows(setup, split, names) for on, split in data.items() if _is_readable(setup, split)}
+    held = {on: _read_rows(setup, split, names) for on, split in data.items() if _is_readable(setup, split, names)}
     rows = _read_rows(setup, training, names)
     goals = judged.goals(rows, _find_weighing(judged, held.values()))
     if not held or not all(goal.fits_shape for goal in goals.values()):
         return {}
-    models, results = _fit_models(judged, rows, goals, linear=names is None), dict[str, Values]()
+    models, results = _fit_models(judged, rows, goals, linear), dict[str, Values]()
     for on, split in held.items():
         for name, values in _Evaluation(session, judged, split).measure(models, metrics[on]).items():
             results.setdefault(name, {}).update({f"{on}.{key}": value for key, value in values.items()})
@@ -170,27 +173,35 @@ def _metrics_by_split(setup: Setup) -> dict[str, dict[str, Metric]]:
     return results
 
 
-def _is_readable(setup: Setup, data: Dataset) -> bool:
-    """Return whether rows are the same whenever they are read, and not too many."""
-    size = sum(prod(spec.shape) * np.dtype(spec.dtype).itemsize for spec in setup.model.sections.values())
+def _is_readable(setup: Setup, data: Dataset, names: Collection[str] | None = None) -> bool:
+    """Return whether rows are the same whenever they are read, and not too many; of those named alone, if possible."""
+    alone = names if names and _read_columns(data, names) else setup.model.sections
+    specs = (spec for name, spec in setup.model.sections.items() if name in alone)
+    size = sum(prod(spec.shape) * np.dtype(spec.dtype).itemsize for spec in specs)
     return data.has_row_numbers and not data.drawn_anew and 0 < len(data) * size <= LARGEST
 
 
 def _read_rows(setup: Setup, data: Dataset, names: Collection[str] | None) -> Host:
     """Return the prepared sections of all rows; of those named alone, if the data set can read them alone."""
-    column: Callable[[str], np.ndarray | None] = getattr(data, "column", lambda name: None)
-    wanted = [name for name in names or () if name in data.sections]
-    columns = {name: values for name in wanted if (values := column(name)) is not None}
-    if wanted and len(columns) == len(wanted):
+    if columns := _read_columns(data, names or ()):
         prepared = setup.evaluator.prepare(columns)
         return conform(prepared, {name: setup.model.sections[name] for name in prepared})
     blocks = [setup.evaluator.ready(read(data, number)) for number in range(data.blocks)]
     return blocks[0] if len(blocks) == 1 else {name: np.concatenate([x[name] for x in blocks]) for name in blocks[0]}
 
 
+def _read_columns(data: Dataset, names: Collection[str]) -> Host:
+    """Return sections by name as a data set holds them; nothing if it cannot read them alone."""
+    column: Callable[[str], np.ndarray | None] = getattr(data, "column", lambda name: None)
+    wanted = [name for name in names if name in data.sections]
+    columns = {name: values for name in wanted if (values := column(name)) is not None}
+    return columns if len(columns) == len(wanted) else {}
+
+
 def _fit_models(judged: Judged, rows: Host, goals: Mapping[str, Goals], linear: bool) -> dict[str, Outputs]:
     """Return the baselines by name: a constant, and, if wanted, a linear model of vectors."""
-    constants = {name: fit_constant(goal) for name, goal in goals.items()}
+    precision = judged.setup.model.precision
+    constants = {name: fit_constant(goal).astype(precision) for name, goal in goals.items()}
     kinds = {goal.kind for goal in goals.values()}
     name = "constant" if NUMBERS in kinds and len(kinds) > 1 else "mean" if NUMBERS in kinds else "majority"
     models: dict[str, Outputs] = {name: lambda held: _repeat(constants, len(next(iter(held.values()))))}
@@ -245,7 +256,7 @@ class _Evaluation:
         network, precision = self.judged.network(), self.judged.setup.model.precision
         wanted = {placed.layer.targets for placed in network.costs} | {*network.weights(self.rows)}
         block = {name: values for name, values in self.rows.items() if name in wanted}
-        return block | {SECTION + name: np.ascontiguousarray(values, precision) for name, values in outputs.items()}
+        return block | {SECTION + name: np.asarray(values, precision) for name, values in outputs.items()}
 
     def _evaluator(self, block: Host) -> Evaluator:
         """Return the evaluator of the costs on sections like those of a block."""

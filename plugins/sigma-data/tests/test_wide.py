@@ -1,0 +1,72 @@
+"""Tables of many columns: long lines are plain text, and work grows with the columns, not with their square."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sigma_data import Tabular
+from sigma_data.encoded import EncoderMaker
+from sigma_data.frames import check_names
+from sigma_data.tables import open_table
+from sigma_data.tables.text import TextTable
+
+NAMES = [f"column {i} {'x' * 60}" for i in range(1500)]  # more than the bytes that a dialect is found from
+
+
+def write_wide(path: Path, mark: str = ",", names: list[str] = NAMES) -> np.ndarray:
+    values = np.random.default_rng(0).integers(0, 64, (6, len(names))) / 64
+    lines = [names, *([f"{value:.90f}" for value in row] for row in values)]
+    path.write_text("".join(f"{mark.join(line)}\n" for line in lines))
+    return values
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_lines_that_are_longer_than_a_piece_of_the_head_are_plain(tmp_path, monkeypatch, mark):
+    values = write_wide(tmp_path / "wide.csv", mark)
+    monkeypatch.setattr(TextTable, "_read_carefully", None)
+    table = open_table(tmp_path / "wide.csv").read()
+    assert table.column_names == NAMES
+    np.testing.assert_array_equal(np.stack([np.asarray(column) for column in table.columns], axis=1), values)
+
+
+def test_a_line_that_is_longer_than_a_block_is_plain(tmp_path, monkeypatch):
+    monkeypatch.setattr("sigma_data.readers.delimited.BLOCK", 1 << 10)
+    monkeypatch.setattr("sigma_data.readers.delimited.WIDE", 1000)
+    values = write_wide(tmp_path / "wide.csv")
+    monkeypatch.setattr(TextTable, "_read_carefully", None)
+    assert open_table(tmp_path / "wide.csv").read()[NAMES[-1]].to_pylist() == values[:, -1].tolist()
+
+
+def test_a_cell_that_is_too_long_is_read_with_care(tmp_path, monkeypatch):
+    (tmp_path / "long.csv").write_text(f"a,b\n1,{'x' * 200_000}\n")
+    read = []
+    monkeypatch.setattr(TextTable, "_read_carefully", lambda self: read.append(1))
+    with pytest.raises(Exception, match="there is no row"):
+        open_table(tmp_path / "long.csv")
+    assert read == [1]
+
+
+def test_names_are_looked_up_in_time_that_grows_with_their_number():
+    names = [f"c{i}" for i in range(30_000)]
+    table = open_table(pa.table([pa.array([1.0])] * len(names), names))
+    before = process_time()
+    check_names(dict.fromkeys(names), names, (), "table")
+    assert sum(1 for _ in table.select(names)) == 1
+    assert process_time() - before < 5  # the square took minutes
+
+
+def test_equal_columns_share_an_encoder_and_its_description(tmp_path):
+    write_wide(tmp_path / "wide.csv", names=[f"c{i}" for i in range(300)])
+    data = Tabular(tmp_path / "wide.csv", "c0", targets="numbers")
+    learned = data["training"].learned["frames"]["inputs"]
+    assert len({json.dumps(column["encoder"]) for column in learned["columns"]}) == 1
+    make = EncoderMaker().make
+    assert make("number") is make("number")
+    assert make({"type": "number", "log": True}) is make({"log": True, "type": "number"}) is not make("number")
+    assert make({"type": "number", "log": True}).log
