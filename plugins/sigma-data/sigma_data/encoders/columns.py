@@ -94,18 +94,21 @@ def _find_failure(column: Any, wanted: Any) -> int:
 
 def read_numbers(column: Any) -> np.ndarray:
     """Return a column as float64, NaN where there is no value; raise SigmaDataError for words and infinite numbers."""
+    return read_with_gaps(column)[0]
+
+
+def read_with_gaps(column: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return what :func:`read_numbers` does, and which rows have no value; None if all have one."""
     column = decode(column)
-    values = cast(column, pa.float64(), f"{{}} is not a number that float64 holds. {FIX}").to_numpy(
-        zero_copy_only=False
-    )
-    if not np.isfinite(values).all():
-        refuse(np.isinf(values), column, f"{{}} is not finite. {FIX}")
-    return np.asarray(values, np.float64)
-
-
-def has_gaps(numbers: np.ndarray) -> bool:
-    """Return whether one of some numbers is NaN."""
-    return bool(np.isnan(numbers.min(initial=0.0)))
+    if column.type != pa.float64():
+        column = cast(column, pa.float64(), f"{{}} is not a number that float64 holds. {FIX}")
+    values = np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
+    finite = np.isfinite(values)
+    if finite.all():
+        return values, None
+    missing = np.isnan(values)
+    refuse(~(finite | missing), column, f"{{}} is not finite. {FIX}")
+    return values, missing
 
 
 # -- categories --------------------------------------------------------------------------------------------------------
