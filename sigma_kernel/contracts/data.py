@@ -207,6 +207,14 @@ class Dataset(Settled):
         """
         return 1
 
+    @property
+    def bytes_ahead(self) -> int | None:
+        """Return how many bytes the blocks may have that are read before they are needed; by default any number.
+
+        At most two are, as they are read.  A dataset that passes on the rows of another one has the other's value.
+        """
+        return None
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the dataset with the words, or the whole numbers of a table, of a section encoded as class indices.
 

@@ -88,6 +88,11 @@ class Edited(Dataset):
         """Return from how many blocks of the data set rows are drawn at once."""
         return self.dataset.open_blocks
 
+    @property
+    def bytes_ahead(self) -> int | None:
+        """Return how many bytes of blocks of the data set may be read ahead."""
+        return self.dataset.bytes_ahead
+
     def rows(self, block: int) -> int:
         """Return the number of rows that are left in a block."""
         return len(self._rows[block])

@@ -57,6 +57,11 @@ class Derived(Dataset):
         """Return from how many blocks of the data set rows are drawn at once."""
         return self.dataset.open_blocks
 
+    @property
+    def bytes_ahead(self) -> int | None:
+        """Return how many bytes of blocks of the data set may be read ahead."""
+        return self.dataset.bytes_ahead
+
     def encode(self, section: str, classes: int | None, names: Sequence[Label] = ()) -> Dataset:
         """Return the view of the encoded data set, whose classes are those of all its rows."""
         return self._with_dataset(self.dataset.encode(section, classes, names))

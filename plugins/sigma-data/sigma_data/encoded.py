@@ -155,22 +155,23 @@ class EncodedColumns(Extractor):
         """Return the numbers of all columns, (rows, width); threads compute a batch of rows each, if there are many."""
         ready = [column.apply(table, place) if column.count_learned() > LARGE else None for column in self.columns]
 
-        def apply(first: int) -> list[np.ndarray]:
-            batch = table.slice(first, BATCH)
+        def apply(rows: slice) -> list[np.ndarray]:
+            batch = table.slice(rows.start, rows.stop - rows.start)
             return [
-                column.apply(batch, lambda row: place(first + row)) if values is None else values[first : first + BATCH]
+                column.apply(batch, lambda row: place(rows.start + row)) if values is None else values[rows]
                 for column, values in zip(self.columns, ready, strict=True)
             ]
 
-        parts, rows = apply(0), table.num_rows
-        if len(parts) == 1 and rows <= BATCH:
+        first, *others = cut_batches(table)
+        parts = apply(first)
+        if len(parts) == 1 and not others:
             return parts[0]
-        whole = np.empty((rows, sum(part.shape[1] for part in parts)), np.result_type(*parts))
-        join_columns(parts, whole[:BATCH])
-        wider = {*map_in_threads(partial(_write, apply, whole), range(BATCH, rows, BATCH))} - {whole.dtype}
+        whole = np.empty((table.num_rows, sum(part.shape[1] for part in parts)), np.result_type(*parts))
+        join_columns(parts, whole[first])
+        wider = {*map_in_threads(partial(_write, apply, whole), others)} - {whole.dtype}
         if wider:  # numbers of later rows do not fit: all are computed again
             whole = np.empty(whole.shape, np.result_type(whole, *wider))
-            map_in_threads(partial(_write, apply, whole), range(0, rows, BATCH))
+            map_in_threads(partial(_write, apply, whole), [first, *others])
         return whole
 
     def _replace_training(
@@ -278,12 +279,24 @@ def _to_plain(value: Any) -> Any:
     return [*value] if isinstance(value, tuple) else str(value) if isinstance(value, PurePath) else value
 
 
-def _write(apply: Callable[[int], list[np.ndarray]], whole: np.ndarray, first: int) -> np.dtype[Any]:
+def cut_batches(table: Any) -> list[slice]:
+    """Return the rows of batches, which end where chunks of the columns do, if these are neither small nor large."""
+    ends = np.cumsum([len(chunk) for chunk in table.column(0).chunks] if table.num_columns else [])
+    batches, first = list[slice](), 0
+    while first < table.num_rows or not batches:
+        last = min(first + BATCH, table.num_rows)
+        within = ends[(ends <= last) & (ends > first + BATCH // 2)]
+        batches.append(slice(first, int(within[-1]) if len(within) else last))
+        first = batches[-1].stop
+    return batches
+
+
+def _write(apply: Callable[[slice], list[np.ndarray]], whole: np.ndarray, rows: slice) -> np.dtype[Any]:
     """Write the columns of a batch of rows, if their type fits; return the type that fits them."""
-    parts = apply(first)
+    parts = apply(rows)
     fitting = np.result_type(whole, *parts)
     if fitting == whole.dtype:
-        join_columns(parts, whole[first : first + BATCH])
+        join_columns(parts, whole[rows])
     return fitting
 
 
@@ -294,5 +307,7 @@ def join_columns(parts: Sequence[np.ndarray], whole: np.ndarray) -> None:
 
 
 def join(column: Any) -> Any:
-    """Return a column of Arrow in one piece."""
-    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    """Return a column of Arrow in one piece, without a copy if it is one."""
+    if not hasattr(column, "combine_chunks"):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

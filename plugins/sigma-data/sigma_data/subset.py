@@ -101,7 +101,7 @@ class NotedRows(Subset):
 def _check_rows(rows: np.ndarray, count: int) -> np.ndarray:
     if rows.ndim != 1 or not len(rows) or rows.dtype.kind not in "iu":
         raise SigmaDataError("subset: rows must be integers, at least one of them.")
-    wrong = rows[(rows < 0) | (rows >= count)]
-    if len(wrong):
+    if rows.min() < 0 or rows.max() >= count:
+        wrong = rows[(rows < 0) | (rows >= count)]
         raise SigmaDataError(f"subset: there is no row {wrong[0]}, only 0 to {count - 1}.")
     return rows.astype(np.int64, copy=False)

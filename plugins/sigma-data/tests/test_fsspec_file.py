@@ -55,6 +55,26 @@ def test_a_local_file_is_read_by_its_address(tmp_path: Path):
     assert {name: values.tolist() for name, values in CsvReader().read(source).items()} == {"a": [1.0], "b": [2.0]}
 
 
+def test_a_compressed_file_whose_hash_is_checked_is_read():
+    content = gzip.compress(b"a,b\n1,2\n")
+    source = FsspecFile(put("x.csv.gz", content), sha256=sha256(content).hexdigest())
+    assert open_table(source).read().to_pydict() == {"a": [1], "b": [2]}
+
+
+def test_what_tells_one_content_from_another():
+    first = FsspecFile(put("x.bin", b"some bytes"))
+    identity = first.identify()
+    assert identity is not None
+    assert identity == first.identify()
+    assert first.size == 10
+    put("x.bin", b"other bytes")
+    assert first.identify() != identity
+    assert FsspecFile(first.address, sha256="A" * 64).identify() == [["sha256", "a" * 64]]
+    gone = FsspecFile("memory://none.bin")
+    assert gone.identify() is None
+    assert gone.size == 0
+
+
 def test_places_within_places_are_read(tmp_path: Path):
     import zipfile
 

@@ -32,6 +32,10 @@ class OpenBlocks(Dataset):
         return 2
 
     @property
+    def bytes_ahead(self) -> int:
+        return 1000
+
+    @property
     def sections(self) -> Mapping[str, Spec]:
         return {"number": Spec((), "int32")}
 
@@ -149,7 +153,7 @@ def test_what_fits_one_lot_is_read_once() -> None:
 )
 def test_parts_and_edited_rows_are_drawn_from_as_many_blocks(view):
     rows = view(OpenBlocks(5, 5, 2, 5, 5))
-    assert rows.open_blocks == 2
+    assert (rows.open_blocks, rows.bytes_ahead) == (2, 1000)
     assert sorted(np.concatenate(read_epoch(make_feed(rows)))) == [*range(1, 21)]
 
 

@@ -47,7 +47,8 @@ class PictureSet(FileSet):
         background: Value from 0 to 255 of all channels behind transparent pixels and in margins.
         broken: What pictures that cannot be decoded do: raise an error that lists them, or are left out with a warning.
         largest: Most pixels of a file, checked before it is decoded.
-        memory: Most bytes of decoded pictures that are kept in memory, such as "2 GB"; by default half of what is free.
+        memory: Most bytes of decoded pictures that are kept in memory, such as "2 GB", and of those that are read ahead
+            of training; by default half of what is free.
         cache: Folder for decoded pictures; by default one in the user's cache directory, or in ``$SIGMA_CACHE``.
         threads: Number of threads that decode; by default one for each processor.
         split: Share of the pictures of each split, by its name; by default 0.8 for training and 0.2 for validation, or
@@ -159,7 +160,7 @@ class PictureSet(FileSet):
         return {
             part: Pictures(
                 [pixels for name, pixels, _ in kept if name == part], [rows for name, _, rows in kept if name == part],
-                listed.labels, self.scale, self._samples.to_plain(), notes,
+                listed.labels, self.scale, self._samples.to_plain(), notes, memory,
             )
             for part in parts
         }  # fmt: skip

@@ -96,7 +96,7 @@ class Tabular(Divided):
     encoder that is fitted on the training rows; sentences, identifiers and constants are left out. ``columns`` gives a
     column another encoder, or excludes it. ``sigma data show`` prints the kinds, with their reasons.
 
-    A table in local files of more than 1 GiB of numbers is encoded once, into a cache of files that are mapped to
+    A table in files of more than 1 GiB of numbers is encoded once, into a cache of files that are mapped to
     memory, and read in blocks. Minibatches have rows of several blocks, in an order of each epoch. What a run computes
     depends on the blocks, and not on how much memory there is.
 

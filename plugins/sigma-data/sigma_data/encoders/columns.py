@@ -94,24 +94,26 @@ def _find_failure(column: Any, wanted: Any) -> int:
 
 def read_numbers(column: Any, remedy: str = FIX) -> np.ndarray:
     """Return a column as float64, NaN where there is no value; raise SigmaDataError for words and infinite numbers."""
-    values = read_reals(column)
-    if not np.isfinite(values).all():
-        refuse(np.isinf(values), column, f"{{}} is not finite. {remedy}")
-    return values
+    return read_with_gaps(column, remedy)[0]
 
 
 def read_reals(column: Any) -> np.ndarray:
     """Return a column as float64, NaN where there is no value; raise SigmaDataError for words."""
     column = decode(column)
-    values = cast(column, pa.float64(), f"{{}} is not a number that float64 holds. {FIX}").to_numpy(
-        zero_copy_only=False
-    )
-    return np.asarray(values, np.float64)
+    if column.type != pa.float64():
+        column = cast(column, pa.float64(), f"{{}} is not a number that float64 holds. {FIX}")
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.float64)
 
 
-def has_gaps(numbers: np.ndarray) -> bool:
-    """Return whether one of some numbers is NaN."""
-    return bool(np.isnan(numbers.min(initial=0.0)))
+def read_with_gaps(column: Any, remedy: str = FIX) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return what :func:`read_numbers` does, and which rows have no value; None if all have one."""
+    values = read_reals(column)
+    finite = np.isfinite(values)
+    if finite.all():
+        return values, None
+    missing = np.isnan(values)
+    refuse(~(finite | missing), column, f"{{}} is not finite. {remedy}")
+    return values, missing
 
 
 # -- categories --------------------------------------------------------------------------------------------------------

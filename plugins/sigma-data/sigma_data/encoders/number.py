@@ -9,15 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.encoders.columns import (
-    EMPTY,
-    fill_rule,
-    has_gaps,
-    read_batches,
-    read_numbers,
-    read_reals,
-    refuse_missing,
-)
+from sigma_data.encoders.columns import EMPTY, fill_rule, read_batches, read_reals, read_with_gaps, refuse_missing
 from sigma_data.interpolation import interpolate, quantile_knots
 from sigma_data.preprocessors.clip import tails
 from sigma_data.preprocessors.log import signed_log
@@ -94,18 +86,20 @@ class NumberEncoder(Encoder):
 
     def _read_values(self, columns: Iterable[Any]) -> Iterator[np.ndarray]:
         """Yield the values that are not missing."""
-        for values in read_batches(columns, self._read):
-            yield values[~np.isnan(values)] if has_gaps(values) else values
+        for values, missing in read_batches(columns, self._read):
+            yield values if missing is None else values[~missing]
 
-    def _read(self, column: Any) -> np.ndarray:
+    def _read(self, column: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the numbers of a column, and which are missing; None if none is."""
         if self.infinite == "missing":
             values = read_reals(column)
-            values = np.where(np.isinf(values), np.nan, values)
+            finite = np.isfinite(values)
+            missing = None if finite.all() else ~finite
         else:
-            values = read_numbers(column, INFINITE)
-        if self.missing == "refuse" and has_gaps(values):
-            refuse_missing(np.isnan(values), column, REMEDY)
-        return values
+            values, missing = read_with_gaps(column, INFINITE)
+        if self.missing == "refuse" and missing is not None:
+            refuse_missing(missing, column, REMEDY)
+        return values, missing
 
     def _fill(self, read: Read, sample: np.ndarray) -> float | None:
         """Return what replaces missing values; None if they are refused."""
@@ -138,8 +132,7 @@ class NumberEncoder(Encoder):
 
     def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
         """Return the scaled numbers and, if set, the indicator."""
-        values = self._read(column)
-        missing = np.isnan(values) if self.indicator or has_gaps(values) else None
+        values, missing = self._read(column)
         if state["fill"] is not None and missing is not None:
             values = np.where(missing, state["fill"], values)
         values = self._limit(values, state)
@@ -148,7 +141,9 @@ class NumberEncoder(Encoder):
         if "centre" in state:
             values = values - state["centre"]
             values /= state["width"]
-        return values[:, None] if not self.indicator or missing is None else np.stack([values, missing], axis=1)
+        if not self.indicator:
+            return values[:, None]
+        return np.stack([values, np.zeros(len(values)) if missing is None else missing], axis=1)
 
     def names(self, column: str, state: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the name of the column and, if set, that of the indicator."""

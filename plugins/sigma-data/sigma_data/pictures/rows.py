@@ -22,7 +22,8 @@ class Pictures(Dataset):
     """Pictures in blocks, and their labels, one row each.
 
     ``pixels`` are bytes; ``labels`` has the other sections of all rows, of which ``rows`` are those of each block.
-    Pixels are multiplied by the ``scale`` when a block is read; a scale of 1 keeps the bytes.
+    Pixels are multiplied by the ``scale`` when a block is read; a scale of 1 keeps the bytes.  At most ``memory`` bytes
+    of these are read ahead.
     """
 
     pixels: Sequence[np.ndarray]
@@ -31,6 +32,7 @@ class Pictures(Dataset):
     scale: float = 1.0
     form: Mapping[str, Any] = field(factory=dict)  # plain values, saved to predict from other pictures
     notes: tuple[str, ...] = ()
+    memory: int | None = None
 
     @property
     def sections(self) -> Mapping[str, Spec]:
@@ -42,6 +44,11 @@ class Pictures(Dataset):
     def blocks(self) -> int:
         """Return the number of blocks."""
         return len(self.pixels)
+
+    @property
+    def bytes_ahead(self) -> int | None:
+        """Return the memory of pictures that are read ahead."""
+        return self.memory
 
     def rows(self, block: int) -> int:
         """Return the number of rows of a block."""

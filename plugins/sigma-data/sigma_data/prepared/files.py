@@ -32,8 +32,8 @@ def list_table_files(place: Any) -> tuple[Path, ...]:
 
 
 def is_columnar(files: Sequence[Path]) -> bool:
-    """Return whether all files are Parquet, of which single columns can be read."""
-    return all(_read_pieces(path, [0], len(PARQUET)) == PARQUET for path in files)
+    """Return whether all files are there and Parquet, of which single columns can be read."""
+    return all(path.exists() and _read_pieces(path, [0], len(PARQUET)) == PARQUET for path in files)
 
 
 def count_bytes(files: Sequence[Path]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import numpy as np
 from sigma_data.encoded import describe_encoder
 from sigma_data.prepared.code import hash_code, hash_package
 from sigma_data.prepared.files import LARGE, count_bytes, describe_files, is_columnar, list_table_files
+from sigma_data.prepared.remote import COPY, RemoteFile
+from sigma_data.sources.fsspec_file import FsspecFile
 from sigma_data.tables import name_place, open_table
 from sigma_kernel import Encoder, SigmaConfigError
 
@@ -20,43 +23,59 @@ VERSION = 1  # of what is in an entry
 UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights"}  # settings on which arrays do not depend
 
 
-def find_block_files(place: Any, form: Mapping[str, Any], block_rows: int | None) -> tuple[Path, ...]:
+def find_block_files(
+    place: Any, form: Mapping[str, Any], block_rows: int | None
+) -> tuple[Path, ...] | RemoteFile | None:
     """Return the files of a table that is read in blocks; none for one that is in memory.
 
-    Raises SigmaConfigError if blocks are asked for of anything else than local files, and SigmaDataError for a path
-    where there is none.
+    Raises SigmaConfigError if blocks are asked for of anything else than files of which one content can be told from
+    another, and SigmaDataError for a path where there is none.
     """
-    files = () if "database" in form else list_table_files(place)
+    files: tuple[Path, ...] | RemoteFile | None = None
+    if "database" not in form:
+        files = RemoteFile.find(place) if isinstance(place, FsspecFile) else list_table_files(place)
     if block_rows is None:
-        return files if files and _is_large(place, form, files) else ()
+        return files if files and _is_large(place, form, files) else None
     if not files:
         if isinstance(place, Path) and "database" not in form:
             open_table(place, **form)  # which says what is missing
         raise SigmaConfigError(
-            "Tabular.block_rows: only tables in local files are read in blocks. Leave it out, or save the table as "
-            "Parquet."
+            "Tabular.block_rows: only tables in local files are read in blocks, and in files whose place tells "
+            "when they change. Leave it out, give the sha256 of the file, or save the table as Parquet."
         )
     return files
 
 
-def _is_large(place: Any, form: Mapping[str, Any], files: Sequence[Path]) -> bool:
+def _is_large(place: Any, form: Mapping[str, Any], files: Sequence[Path] | RemoteFile) -> bool:
     """Return whether the numbers of Parquet files, or the characters of others, are many."""
-    if not is_columnar(files):
-        return count_bytes(files) > LARGE
+    if isinstance(files, RemoteFile):
+        size, columnar = files.source.size, files.is_columnar
+    else:
+        size, columnar = count_bytes(files), is_columnar(files)
+    if not columnar:
+        return size > LARGE
     table = open_table(place, **form)
     return (table.rows or 0) * len(table.schema) * 8 > LARGE
 
 
-def open_prepared(data: Any, files: tuple[Path, ...]) -> Any:
-    """Return the PreparedTable of a data set ``table`` in these files."""
+def open_prepared(data: Any, files: tuple[Path, ...] | RemoteFile) -> Any:
+    """Return the PreparedTable of a data set ``table`` in these files; one that is not local is copied before."""
     preparing, entries = import_module("sigma_data.prepared.preparing"), import_module("sigma_data.prepared.entries")
-    stamps = describe_files(files)
+    describe = files.describe if isinstance(files, RemoteFile) else partial(describe_files, files)
+    stamps = describe()
     key = preparing.name_entry([VERSION, _describe_versions(), stamps, _describe_settings(data)])
     encoders = {name: encoder for name, encoder in data.columns.items() if isinstance(encoder, Encoder)}
+    entry = entries.PreparedEntry.in_folder(data.cache, key)
+    if isinstance(files, RemoteFile):
+        files.copy_to(entry)
     return preparing.PreparedTable(
-        name_place(data.path), files, stamps, entries.PreparedEntry.in_folder(data.cache, key),
-        lambda: open_table(data.path, **data.format), data.block_dtype, encoders,
+        name_place(data.path), (entry.folder / COPY,) if isinstance(files, RemoteFile) else files, stamps, describe,
+        entry, partial(_open_files, data, files, entry), data.block_dtype, encoders,
     )  # fmt: skip
+
+
+def _open_files(data: Any, files: tuple[Path, ...] | RemoteFile, entry: Any) -> Any:
+    return open_table(files.locate(entry) if isinstance(files, RemoteFile) else data.path, **data.format)
 
 
 def _describe_settings(data: Any) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from sigma_data.frames import check_names
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_data.prepared.blocks import PreparedRows
 from sigma_data.prepared.entries import PreparedEntry
-from sigma_data.prepared.files import describe_files, is_columnar
+from sigma_data.prepared.files import is_columnar
+from sigma_data.prepared.remote import ASIDE, COPY
 from sigma_data.sources.file import File
 from sigma_data.tables.batches import RecordBatches
 from sigma_data.tables.parquet import open_parquet
@@ -29,7 +30,7 @@ from sigma_kernel import Encoder, SigmaDataError
 AT_ONCE = 1 << 23  # numbers that are encoded at once
 MANY = 1 << 22  # rows from which on one column at a time is in memory
 NOTED = 1 << 28  # bytes after which it is noted how many rows are written
-ROWS, ASIDE = "rows.parquet", "aside.parquet"  # the table, and its columns that are not encoded
+ROWS = "rows.parquet"  # the table
 
 Choose = Callable[[str, Any], tuple[Encoder | None, bool]]  # from a column; whether it names the rows
 Chosen = Mapping[str, tuple[EncodedColumn | None, bool]]
@@ -83,15 +84,16 @@ class Selection:
 
 @define(eq=False, slots=False)
 class PreparedTable:
-    """A table in local files, and its entry in the cache.
+    """A table in files, and its entry in the cache.
 
-    ``stamps`` describe the files as they were when the entry was named; ``dtype`` is that of encoded numbers, and
-    ``encoders`` are those that were given, by column.
+    ``stamps`` are what ``describe`` returned of the files when the entry was named; ``dtype`` is that of encoded
+    numbers, and ``encoders`` are those that were given, by column.  A file that is not local is copied to the entry.
     """
 
     name: str
     files: tuple[Path, ...]
     stamps: Sequence[Any]
+    describe: Callable[[], Sequence[Any]]
     entry: PreparedEntry
     open: Callable[[], RecordBatches]
     dtype: str
@@ -114,8 +116,8 @@ class PreparedTable:
 
     # -- columns -------------------------------------------------------------------------------------------------------
     def read_aside(self, names: Sequence[str]) -> Any:
-        """Return the columns that are not encoded; those of a text are copied once."""
-        if self._columnar:
+        """Return the columns that are not encoded; those of a text, and of a file elsewhere, are copied once."""
+        if self._columnar and self.entry.folder / COPY not in self.files:
             return self.source.read(names)
         with self.entry.hold_lock():
             path = self.entry.folder / ASIDE
@@ -183,7 +185,7 @@ class PreparedTable:
                 document = json.loads(json.dumps(about))
                 self.entry.write(document)
             self._write(document, selection)
-            if describe_files(self.files) != self.stamps:
+            if self.describe() != self.stamps:
                 raise SigmaDataError(
                     f"{self.name}: has changed while it was prepared. Start again when it is complete."
                 )
@@ -192,7 +194,8 @@ class PreparedTable:
             raise
         document["complete"] = True
         self.entry.write(document)
-        (self.entry.folder / ROWS).unlink(missing_ok=True)
+        for name in (ROWS, COPY):
+            (self.entry.folder / name).unlink(missing_ok=True)
         pa.default_memory_pool().release_unused()
         return document
 

@@ -73,7 +73,7 @@ def _infer_kind(name: str, column: Any) -> Inferred:
         return Inferred("constant", "every cell is blank")
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return Inferred("other", f"holds {column.type}")
-    if pa.types.is_floating(column.type) and (real := _infer_reals(column, present)):
+    if pa.types.is_floating(column.type) and (real := _infer_reals(column)):
         return real  # fast: distinct numbers need not be counted
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
         words, counts = pc.value_counts(pc.drop_null(column).cast("string")).flatten()  # each word once
@@ -93,13 +93,28 @@ def _infer_by_values(name: str, column: Any, present: int, distinct: int) -> Inf
     return _infer_numbers(name, column, present, distinct)
 
 
-def _infer_reals(column: Any, present: int) -> Inferred | None:
+def _infer_reals(column: Any) -> Inferred | None:
     """Return the kind of a column of which some numbers are not whole; None for others."""
-    chunks = getattr(column, "chunks", [column])
-    parts = [part for chunk in chunks if len(part := _read_finite(chunk))] or [np.zeros(1)]
-    low, high = min(part.min() for part in parts), max(part.max() for part in parts)
-    whole = all((part == np.rint(part)).all() for part in parts)  # up to the first that is not
+    whole, low, high = True, np.inf, -np.inf
+    for chunk in getattr(column, "chunks", [column]):
+        values, least, most = _read_bounded(chunk)
+        low, high = min(low, least), max(high, most)
+        whole = whole and bool((values == np.rint(values)).all())  # up to the first that is not
     return None if whole or low == high else Inferred("number", f"numbers from {low:g} to {high:g}")
+
+
+def _read_bounded(column: Any) -> tuple[np.ndarray, float, float]:
+    """Return the finite numbers of a column, the least and the greatest; infinities of other signs without any."""
+    values = _read_present(column)
+    least, most = _bound(values)
+    if not most - least < np.inf:  # NaN, too
+        values = values[np.isfinite(values)]
+        least, most = _bound(values)
+    return values, least, most
+
+
+def _bound(values: np.ndarray) -> tuple[float, float]:
+    return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
 
 
 def _infer_numbers(name: str, column: Any, present: int, distinct: int) -> Inferred:
@@ -183,12 +198,17 @@ def as_floats(column: Any) -> np.ndarray:
 
 
 def _read_finite(column: Any) -> np.ndarray:
-    if column.null_count or str(column.type) != "double" or hasattr(column, "chunks"):
-        pc = import_module("pyarrow.compute")
-        column = pc.cast(pc.drop_null(column), "float64", safe=False)
-    values = np.asarray(column, np.float64)
+    values = _read_present(column)
     finite = np.isfinite(values)
     return values if finite.all() else values[finite]
+
+
+def _read_present(column: Any) -> np.ndarray:
+    pa = import_module("pyarrow")
+    if column.null_count or column.type != pa.float64() or hasattr(column, "chunks"):
+        pc = import_module("pyarrow.compute")
+        column = pc.cast(pc.drop_null(column), "float64", safe=False)
+    return np.asarray(column, np.float64)
 
 
 def _read_first(column: Any) -> Any:

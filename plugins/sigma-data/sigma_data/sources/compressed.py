@@ -80,7 +80,7 @@ class Compressed(Source):
                 f"{self.name}: is not compressed in a known way. Known are gzip, bz2, xz, zstd, zip and tar."
             )
         unpack: dict[str, Callable[[IO[bytes]], Any]] = {
-            "gzip": lambda stream: gzip.GzipFile(fileobj=stream),
+            "gzip": lambda stream: gzip.GzipFile(fileobj=stream, mode="rb"),  # a temporary file has another mode
             "bz2": bz2.BZ2File,
             "xz": lambda stream: io.BufferedReader(Xz(stream)),
             "zstd": _unpack_zstd,

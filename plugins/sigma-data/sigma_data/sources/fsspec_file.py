@@ -17,6 +17,9 @@ from sigma_data.sources.url import check_hash
 from sigma_kernel import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError, Source
 from sigma_kernel.settings import ge, optional
 
+CONTENT = re.compile(
+    r"etag|md5|crc|checksum|digest|sha|generation|version|modified|mtime|updated|created|date_time", re.I
+)
 IN_MEMORY = 1 << 24  # bytes of a file whose hash is checked; larger ones are kept in a temporary file
 
 
@@ -70,6 +73,29 @@ class FsspecFile(Source):
             system, path = self._file_system()
             return system.ukey(path)
         return None
+
+    def identify(self) -> list[list[str]] | None:
+        """Return what tells the content from another one: the hash, or the size and what the place says of it.
+
+        That is an ETag, a version, a hash or a time; None if the place says nothing of the kind, or has no such file.
+        """
+        if self.sha256 is not None:
+            return [["sha256", self.sha256.lower()]]
+        with suppress(Exception):
+            system, path = self._file_system()
+            system.invalidate_cache()  # of folders that were listed before
+            details = {name: value for name, value in system.info(path).items() if value not in (None, "")}
+            about = sorted([name, str(value)] for name, value in details.items() if CONTENT.search(name))
+            return [*about, ["size", str(details.get("size"))]] if about else None
+        return None
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the file; 0 if the place does not tell."""
+        with suppress(Exception):
+            system, path = self._file_system()
+            return int(system.info(path)["size"])
+        return 0
 
     def _copy(self, stream: IO[bytes], copy: Any) -> None:
         """Copy a file, and check its hash."""

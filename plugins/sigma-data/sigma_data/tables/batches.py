@@ -189,18 +189,25 @@ def _flatten(table: Any, name: str) -> Any:
     raise SigmaDataError(f"{name}: holds fields within fields, more than {DEEPEST} deep. Store fewer.")
 
 
-def plain_batches(batches: Iterable[Any], schema: Any, columns: Sequence[str] | None = None) -> Iterator[Any]:
-    """Yield batches or tables as record batches of a plain schema, in its order; or only of these columns."""
+def plain_batches(
+    batches: Iterable[Any], schema: Any, columns: Sequence[str] | None = None, has_nan: bool = True
+) -> Iterator[Any]:
+    """Yield batches or tables as record batches of a plain schema, in its order; or only of these columns.
+
+    NaN becomes null; it is not looked for if there is none.
+    """
     fields = [schema.field(name) for name in (schema.names if columns is None else columns)]
     for batch in batches:
         table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
         table = _flatten(table, "table")
-        whole = pa.table([_cast(table[column.name], column.type) for column in fields], schema=pa.schema(fields))
+        whole = pa.table(
+            [_cast(table[column.name], column.type, has_nan) for column in fields], schema=pa.schema(fields)
+        )
         yield from whole.to_batches(ROWS)
 
 
-def _cast(column: Any, kind: Any) -> Any:
-    """Return a column in its plain type, with null for NaN."""
+def _cast(column: Any, kind: Any, has_nan: bool) -> Any:
+    """Return a column in its plain type, with null for NaN, if that is there."""
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([part.storage for part in column.chunks], column.type.storage_type)
     if types.is_duration(column.type):
@@ -209,7 +216,7 @@ def _cast(column: Any, kind: Any) -> Any:
         column = pc.run_end_decode(column)
     if column.type != kind:
         column = column.cast(kind, safe=not types.is_floating(kind))
-    return _without_nan(column) if types.is_floating(kind) else column
+    return _without_nan(column) if has_nan and types.is_floating(kind) else column
 
 
 def _without_nan(column: Any) -> Any:

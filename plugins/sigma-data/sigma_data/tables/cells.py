@@ -75,14 +75,18 @@ def merges(numbers: Any, cells: Any) -> bool:
 
 def may_merge(numbers: Any) -> bool:
     """Return whether some numbers of a column are as large as integers that floats merge."""
-    if all(part.null_count == 0 and _are_small(part.to_numpy()) for part in numbers.chunks):
+    if are_small(numbers):
         return False  # fast
     bounds = pc.min_max(numbers).as_py()
     return bounds["min"] is not None and max(-bounds["min"], bounds["max"]) >= EXACT
 
 
+def are_small(numbers: Any) -> bool:
+    """Return whether a column of floats has neither gaps nor NaN nor numbers as large as integers that floats merge."""
+    return all(part.null_count == 0 and _are_small(part.to_numpy()) for part in numbers.chunks)
+
+
 def _are_small(values: np.ndarray) -> bool:
-    """Return whether all numbers are below those that floats merge; False if one is NaN."""
     return not len(values) or bool(values.min() > -EXACT and values.max() < EXACT)
 
 

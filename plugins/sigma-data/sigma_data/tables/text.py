@@ -21,6 +21,7 @@ from sigma_data.tables.batches import RecordBatches, plain_batches, plain_schema
 from sigma_data.tables.cells import (
     LOOSE,
     Kind,
+    are_small,
     as_kind,
     final_type,
     has_leading_zeros,
@@ -58,7 +59,7 @@ def open_text(source: Source, exact: Sequence[str] = (), **given: Any) -> Record
     schema = plain_schema(pa.schema([(name, final_type(kind)) for name, kind in table.kinds.items()]), source.name)
 
     def start(columns: Sequence[str] | None) -> Iterator[Any]:
-        return plain_batches(table.read_tables(columns), schema, columns)
+        return plain_batches(table.read_tables(columns), schema, columns, table.has_nan)
 
     return RecordBatches(source.name, schema, table.rows, start, table.locate, lambda: stamp_of(source))
 
@@ -76,6 +77,7 @@ class TextTable:
     names: list[str] = field(init=False)
     kinds: dict[str, Kind] = field(init=False, factory=dict)
     lines: list[Sequence[int] | np.ndarray] = field(init=False, factory=list)
+    has_nan: bool = field(init=False, default=True)  # whether a number may be NaN
     _before: int = field(init=False)
     _parsed: list[Any] | None = field(init=False, factory=list)
 
@@ -141,8 +143,11 @@ class TextTable:
     def _look_swiftly(self) -> None:
         """Find kinds and lines; keep the parsed rows if there are few."""
         tables, size = list[Any](), 0
-        for table, lines, kinds in map_ahead(self._look_into, ((piece, self._likely) for piece in self._pieces())):
+        self.has_nan = False
+        looked = map_ahead(self._look_into, ((piece, self._likely) for piece in self._pieces()))
+        for table, lines, kinds, has_nan in looked:
             self.lines.append(lines)
+            self.has_nan |= has_nan
             self.kinds = {name: join_kinds(self.kinds.get(name), kinds[name]) for name in self.names}
             size += table.nbytes
             tables = [*tables, table] if size <= KEPT else []
@@ -159,12 +164,14 @@ class TextTable:
 
     def _look_into(
         self, item: tuple[Piece, Mapping[str, Any]]
-    ) -> tuple[Any, Sequence[int] | np.ndarray, dict[str, Kind]]:
-        """Return the rows of a piece as they are parsed, the lines that they are on, and the kinds of the columns."""
+    ) -> tuple[Any, Sequence[int] | np.ndarray, dict[str, Kind], bool]:
+        """Return the rows of a piece, their lines, the kinds of the columns, and whether one of these may hold NaN."""
         piece, likely = item
         table = self._parse_swiftly(piece, likely)
         lines = line_ranges(piece.number_rows(table.num_rows))
-        return table, lines, {name: self._kind(table[name], name, piece) for name in self.names}
+        large = {name for name in self.names if is_float(table[name]) and not are_small(table[name])}
+        kinds = {name: self._kind(table[name], name, piece, name in large) for name in self.names}
+        return table, lines, kinds, bool(large) or LOOSE in kinds.values()
 
     def _parse_swiftly(self, piece: Piece, likely: Mapping[str, Any]) -> Any:
         """Return the rows of a piece; in the types of earlier pieces, if it fits them, which saves time."""
@@ -172,18 +179,18 @@ class TextTable:
             return self._parse(piece, likely)
         return self._parse(piece)
 
-    def _kind(self, column: Any, name: str, piece: Piece) -> Kind:
+    def _kind(self, column: Any, name: str, piece: Piece, is_large: bool) -> Kind:
         written = name in self.exact and (pa.types.is_integer(column.type) or is_float(column))
         if written and has_leading_zeros(self._parse(piece, {name: pa.string()}, [name])[name]):
             return pa.string()
-        if is_float(column) and may_merge(column):
+        if is_large and may_merge(column):
             cells = self._parse(piece, {name: pa.string()}, [name])[name]
             return pa.string() if merges(column, cells) else pa.float64()
         return kind_of(column, self._figures)
 
     def _read_carefully(self) -> None:
         """Parse all rows in Python, which knows the line of an error."""
-        self.lines, parts = [], []
+        self.lines, self.has_nan, parts = [], True, []
         rows = self._reader.read_rows(self.source, len(self.names))
         while part := list(islice(rows, max(1, CELLS // len(self.names)))):
             self.lines.append(np.array([line for line, _ in part]))

@@ -28,6 +28,7 @@ from sigma_training.data.iterators import Shuffled
 from sigma_training.data.lots import ORDER_OF_BLOCKS, Lots
 
 MANY = 2048  # rows from which on the next order is prefetched
+AHEAD = 2  # blocks that are prefetched at most
 
 
 @frozen
@@ -100,6 +101,7 @@ class Feed:
     augmenter: Augmenter | None = None
     _lots: Lots = field(init=False)
     _counts: list[int] = field(init=False)  # rows of each lot
+    _ahead: int = field(init=False)  # blocks that are prefetched at most
     _before: list[int] = field(init=False)  # iterations of an epoch before each lot; last, all of them
     _orders: Prefetch[tuple[int, int], np.ndarray] = field(init=False)  # by epoch and block
     _blocks: Prefetch[tuple[int, int], Mapping[str, Any]] = field(init=False)  # likewise; epoch 0 if they stay
@@ -116,7 +118,7 @@ class Feed:
                 "Choose a smaller batch_size."
             )
         size, self._lots = self.batch_size, Lots(self.dataset, self.batch_size)
-        self._counts = self._lots.sizes
+        self._counts, self._ahead = self._lots.sizes, self._lots.count_ahead(AHEAD)
         self._before = [0, *accumulate(-(-n // size) if self.keep_last else n // size for n in self._counts)]
         if not self.iterations_per_epoch:
             raise SigmaDataError(
@@ -171,7 +173,9 @@ class Feed:
         worth = self.augmenter or self._counts[after.block] >= MANY
         coming = (after, self._next_block(after)) if worth else ()
         order = self._orders.get((at.epoch, at.block), *((cursor.epoch, cursor.block) for cursor in coming))
-        ahead = dict.fromkeys(map(self._place, coming if self.augmenter else (after,)))
+        ahead = dict.fromkeys(
+            [self._place(cursor) for cursor in (coming if self.augmenter else (after,))][: self._ahead]
+        )
         resident = self._blocks.get(self._place(at), *(place for place in ahead if place != self._place(at)))
         return Batches(resident, order[at.row : at.row + n * size].reshape(n, size))
 

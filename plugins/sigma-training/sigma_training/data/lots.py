@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
+from math import prod
 
 import numpy as np
 from attrs import field, frozen
@@ -53,6 +54,13 @@ class Lots:
     def sizes(self) -> list[int]:
         """Return the number of rows of each lot."""
         return [end - start for start, end in zip(self._starts, self._starts[1:], strict=False)]
+
+    def count_ahead(self, most: int) -> int:
+        """Return how many lots may be read before they are needed: so many, or as their bytes allow."""
+        if self.dataset.bytes_ahead is None:
+            return most
+        row = sum(prod(spec.shape) * np.dtype(spec.dtype).itemsize for spec in self.dataset.sections.values())
+        return min(most, self.dataset.bytes_ahead // max(1, row * max(self.sizes)))
 
     def parts(self, lot: int, epoch: int, order: Order) -> list[Part]:
         """Return the blocks of a lot, in order, and which of their rows it has."""
