@@ -318,6 +318,7 @@ class Traced(Draft):
     training: bool = True
     given: Collection[str] | None = None
     cut: bool = False
+    recomputes: bool = True  # whether layers that say so are computed again in the backward pass
     regions: list[Region] = field(factory=list, init=False)  # of all forward passes, to be recomputed
     forward: Forward = field(init=False)
 
@@ -341,7 +342,7 @@ class Traced(Draft):
         key, given = self.key(row=row) if self.training else None, {**parameters, **others, **state, **live}
         trace = Trace(model.resolve, self.training, key, model.precision, given, frozen=model.frozen)
         forward = model.network.forward(trace, sections)
-        self.regions += forward.regions
+        self.regions += forward.regions if self.recomputes else ()
         return forward
 
     def layer_state(self) -> dict[str, Node]:
