@@ -97,7 +97,7 @@ def classification(scores: str, labels: str) -> str:
     return floating(scores)
 
 
-def first(x: str, gate: str) -> str:
+def first_dtype(x: str, gate: str) -> str:
     """Return the dtype of the first operand."""
     return x
 

@@ -20,7 +20,7 @@ from sigma_kernel.graph.rewriting import rewrite, with_inputs
 
 
 @frozen(eq=False)
-class Region:
+class RecomputedRegion:
     """A part of a graph, from its inputs to its outputs: the nodes with this origin, or one below it.
 
     The gradient of the first output that has one is that for which the copies wait.
@@ -35,7 +35,7 @@ class Region:
         """Return its inputs and its outputs."""
         return (*self.inputs, *self.outputs)
 
-    def with_ends(self, ends: Sequence[Node]) -> Region:
+    def with_ends(self, ends: Sequence[Node]) -> RecomputedRegion:
         """Return the region between these inputs and outputs."""
         count = len(self.inputs)
         return evolve(self, inputs=tuple(ends[:count]), outputs=tuple(ends[count:]))
@@ -55,13 +55,15 @@ class Region:
         return inside
 
 
-def regions_before(loss: Node, regions: Sequence[Region]) -> Sequence[Region]:
+def regions_before(loss: Node, regions: Sequence[RecomputedRegion]) -> Sequence[RecomputedRegion]:
     """Return the regions on whose outputs a loss depends."""
     nodes = set(topological_order([loss])) if regions else set[Node]()
     return [region for region in regions if not nodes.isdisjoint(region.outputs)]
 
 
-def rewrite_with_regions(loss: Node, regions: Sequence[Region], keep: Container[str]) -> tuple[Node, Sequence[Region]]:
+def rewrite_with_regions(
+    loss: Node, regions: Sequence[RecomputedRegion], keep: Container[str]
+) -> tuple[Node, Sequence[RecomputedRegion]]:
     """Return a loss and regions, simplified as :func:`sigma_kernel.graph.rewrite` does."""
     ends = [x for region in regions for x in region.ends]
     new, *rest = rewrite(Graph((), (loss, *ends)), keep=keep).outputs
@@ -69,7 +71,7 @@ def rewrite_with_regions(loss: Node, regions: Sequence[Region], keep: Container[
     return new, [region.with_ends([next(after) for _ in region.ends]) for region in regions]
 
 
-def gradient_recomputing(loss: Node, targets: Sequence[Node], regions: Sequence[Region]) -> tuple[Node, ...]:
+def gradient_recomputing(loss: Node, targets: Sequence[Node], regions: Sequence[RecomputedRegion]) -> tuple[Node, ...]:
     """Return the gradient of a scalar with respect to each target, with the values inside of regions recomputed.
 
     Raises SigmaGraphError as :func:`sigma_kernel.graph.gradient` does.
@@ -97,7 +99,7 @@ def gradient_recomputing(loss: Node, targets: Sequence[Node], regions: Sequence[
 class _Copies:
     """The copies of the nodes inside a region, which wait for its gate."""
 
-    region: Region
+    region: RecomputedRegion
     gate: Node
     turn: int  # of the gate
     inside: Set[Node]

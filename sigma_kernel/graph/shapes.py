@@ -254,7 +254,7 @@ def classification(scores: Shape, labels: Shape) -> Shape:
     return selection(scores, axis=(len(scores) - 1,))[:-1]
 
 
-def first(x: Shape, gate: Shape) -> Shape:
+def first_shape(x: Shape, gate: Shape) -> Shape:
     """Return the shape of the first operand."""
     return x
 

@@ -20,7 +20,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError, expect, introduce_errors, suggest_name
 from sigma_kernel.graph.node import Node, Spec, symbol, topological_order
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.graph.recomputation import Region
+from sigma_kernel.graph.recomputation import RecomputedRegion
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, size, write
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings
@@ -43,7 +43,7 @@ class Forward:
     costs: dict[str, Node]
     state: dict[str, Node]
     totals: dict[str, Totals] = field(factory=dict)
-    regions: Sequence[Region] = ()
+    regions: Sequence[RecomputedRegion] = ()
 
     @cached_property
     def loss(self) -> Node | None:

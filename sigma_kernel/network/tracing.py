@@ -30,7 +30,7 @@ from sigma_kernel.errors import (
 from sigma_kernel.graph.node import Node, Spec, originating, symbol, topological_order
 from sigma_kernel.graph.ops import Body, Looped
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.graph.recomputation import Region
+from sigma_kernel.graph.recomputation import RecomputedRegion
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
@@ -318,7 +318,7 @@ class Trace:
     values: dict[str, Node] = field(factory=dict)  # of all layers, with those that others own, and of further outputs
     state: dict[str, Node] = field(factory=dict)  # new state
     totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows have unequal weights
-    regions: list[Region] = field(factory=list)  # of layers that are computed again in the backward pass
+    regions: list[RecomputedRegion] = field(factory=list)  # of layers that are computed again in the backward pass
     _symbols: dict[str, Node] = field(factory=dict)
     _shared: dict[str, str] = field(factory=dict)  # the address that each shared parameter stands for
     _runs: Counter[str] = field(factory=Counter)
@@ -333,14 +333,16 @@ class Trace:
                 self.values[address] = self._value(context, result)
                 if layer.recompute:
                     others = result.others.values() if isinstance(result, Outputs) else ()
-                    self._note_region(Region(address, (*inputs, *named.values()), (self.values[address], *others)))
+                    self._note_region(
+                        RecomputedRegion(address, (*inputs, *named.values()), (self.values[address], *others))
+                    )
                 return self.values[address]
             except SigmaComponentError:
                 raise
             except SigmaError as error:
                 raise SigmaNetworkError(f"{name}: {error}") from error
 
-    def _note_region(self, region: Region) -> None:
+    def _note_region(self, region: RecomputedRegion) -> None:
         """Record a run of a layer that is recomputed, in place of runs of layers that it owns."""
         own = region.origin
         self.regions[:] = [*(x for x in self.regions if x.origin == own or not region.holds(x.origin)), region]

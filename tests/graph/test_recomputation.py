@@ -7,7 +7,12 @@ import pytest
 
 from sigma_kernel.graph import Graph, Node, constant, gradient, numpy_namespace, ops, originating, rewrite, symbol
 from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.recomputation import Region, gradient_recomputing, regions_before, rewrite_with_regions
+from sigma_kernel.graph.recomputation import (
+    RecomputedRegion,
+    gradient_recomputing,
+    regions_before,
+    rewrite_with_regions,
+)
 
 WIDTH = 4
 
@@ -21,7 +26,7 @@ def layers(count=3, marked=(1,)):
             before, value = value, ops.tanh(value @ weights[2 * i])
         with originating(f"{i}.inner"):
             value = ops.tanh(value @ weights[2 * i + 1])
-        regions += [Region(f"{i}", (before,), (value,))] if i in marked else []
+        regions += [RecomputedRegion(f"{i}", (before,), (value,))] if i in marked else []
     return x, weights, (value * value).sum(), regions
 
 
@@ -64,7 +69,7 @@ def test_without_regions_gradients_are_those_of_the_plain_graph():
 
 def test_regions_that_a_loss_does_not_depend_on_are_left_out():
     _, _, loss, regions = layers(marked=(0, 1))
-    aside = Region("aside", (symbol((2,)),), (ops.exp(symbol((2,))),))
+    aside = RecomputedRegion("aside", (symbol((2,)),), (ops.exp(symbol((2,))),))
     assert regions_before(loss, [*regions, aside]) == regions
     assert regions_before(loss, []) == []
 
@@ -77,7 +82,7 @@ def test_a_value_that_the_gradient_of_the_output_itself_depends_on_is_kept():
         out = ops.sin(inner)
     loss = (ops.exp(out) * inner).sum()
     plain = gradient(loss, [w])
-    repeated = gradient_recomputing(loss, [w], [Region("marked", (x,), (out,))])
+    repeated = gradient_recomputing(loss, [w], [RecomputedRegion("marked", (x,), (out,))])
     assert values(plain, x, w)[0].tobytes() == values(repeated, x, w)[0].tobytes()
 
 
@@ -86,7 +91,7 @@ def test_parameters_are_shared_and_keys_of_random_bits_are_not():
     key = (symbol((2,), "uint32"), *(constant(0, "uint32") for _ in range(3)))
     with originating("marked"):
         out = ops.tanh(ops.dropout(ops.tanh(x @ w), rate, *key, stream=1) @ w)
-    repeated = gradient_recomputing((out * out).sum(), [w], [Region("marked", (x,), (out,))])
+    repeated = gradient_recomputing((out * out).sum(), [w], [RecomputedRegion("marked", (x,), (out,))])
     assert {node.inputs[0] for node in operations(repeated, "barrier")} == {x, key[0]}
 
 

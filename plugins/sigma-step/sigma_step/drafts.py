@@ -25,7 +25,12 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
-from sigma_kernel.graph.recomputation import Region, gradient_recomputing, regions_before, rewrite_with_regions
+from sigma_kernel.graph.recomputation import (
+    RecomputedRegion,
+    gradient_recomputing,
+    regions_before,
+    rewrite_with_regions,
+)
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import LOG, Nodes, Trace, live_settings
@@ -319,7 +324,7 @@ class Traced(Draft):
     given: Collection[str] | None = None
     cut: bool = False
     recomputes: bool = True  # whether layers that say so are computed again in the backward pass
-    regions: list[Region] = field(factory=list, init=False)  # of all forward passes, to be recomputed
+    regions: list[RecomputedRegion] = field(factory=list, init=False)  # of all forward passes, to be recomputed
     forward: Forward = field(init=False)
 
     def __attrs_post_init__(self) -> None:

@@ -50,8 +50,8 @@ def _find_originals(graph: Graph) -> dict[Node, Node]:
         inputs = tuple(plain[x] for x in node.inputs)
         passed = node.op == "barrier"
         plain[node] = inputs[0] if passed else table.setdefault(_key(node, inputs), with_inputs(node, inputs))
-    known = {*open_}
-    return {node: plain[node] for node in behind if _reduces_rows(node) and plain[node] in known}
+    originals = {*open_}
+    return {node: plain[node] for node in behind if _reduces_rows(node) and plain[node] in originals}
 
 
 def _key(node: Node, inputs: tuple[Node, ...]) -> tuple[Any, ...]:
