@@ -136,8 +136,9 @@ def test_on_numba_to_the_bit_without_sums_of_rows(network: str) -> None:
         {"optimiser": {"type": "adam", "settings": {"fixed": {"match": "1-subnetwork.0-dense.*", "frozen": True}}}},
         {"optimiser": "l_bfgs"},
         {"operator": {"type": "local", "shards": 2}},
+        {"backend": {"type": "tiered", "first": "numpy", "then": "debug", "start": 4}},
     ],
-    ids=["mixed", "float64", "accumulated", "frozen", "line search", "shards"],
+    ids=["mixed", "float64", "accumulated", "frozen", "line search", "shards", "tiers"],
 )
 def test_what_else_a_run_may_have_gives_the_same_bits(settings: dict[str, Any]) -> None:
     (wanted, _), (found, marked) = (train(*NETWORKS["dropout and noise"], mark, **settings) for mark in (False, True))
@@ -204,6 +205,12 @@ def test_explain_says_what_a_step_needs_with_and_without(tmp_path: Path, capsys:
     path.write_text(EXPLAINED.replace(", recompute=true", ""))
     assert main(["explain", str(path)]) == 0
     assert "recompute" not in capsys.readouterr().out
+
+
+def test_a_run_of_recomputed_layers_agrees_with_the_reference(tmp_path: Path) -> None:
+    path = tmp_path / "verified.toml"
+    path.write_text(EXPLAINED.replace('backend = "numpy"', 'backend = "numba"\nrun.verify = "1 iteration"'))
+    assert main(["run", str(path), "--set", f"run.folder='{tmp_path}'", "--quiet"]) == 0
 
 
 def test_a_mark_inside_a_loop_has_no_effect_as_its_gradient_recomputes_each_step() -> None:

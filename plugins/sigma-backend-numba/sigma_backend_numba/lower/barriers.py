@@ -18,8 +18,8 @@ SMALLER = 8  # times that a kept result is smaller than its operand, at least
 
 
 def lower_barriers(graph: Graph) -> Graph:
-    """Return a graph without barriers, in primitives otherwise."""
-    if all(node.op != "barrier" for node in graph):
+    """Return a graph without barriers, in the bodies of scans as well."""
+    if not _has_barriers(graph):
         return graph
     kept = _find_originals(graph)
 
@@ -28,10 +28,16 @@ def lower_barriers(graph: Graph) -> Graph:
             return kept[node]
         return _wait(node, *inputs) if node.op == "barrier" else with_inputs(node, inputs)
 
-    return map_nodes(graph, change, lambda body: body)
+    return map_nodes(graph, change, lower_barriers)
+
+
+def _has_barriers(graph: Graph) -> bool:
+    return any(x.op == "barrier" or (x.op == "scan" and _has_barriers(x.attrs["body"])) for x in graph)
 
 
 def _wait(node: Node, x: Node, gate: Node) -> Node:
+    if 0 in gate.shape:
+        return x
     ones = (1,) * gate.ndim
     first = ops.reshape(ops.slice(gate, start=(0,) * gate.ndim, stop=ones, step=ones), shape=())
     return Node("later", (x, first), {}, x.shape, x.dtype)
