@@ -2,8 +2,8 @@
 
 It holds primitives only; minibatches are gathers from the resident block, unless only products need them that read its
 rows in place (see ``resident``); operands of matrix products have strides that BLAS accepts, and those of plain kernels
-are contiguous.  Three ops exist only here: ``gather`` (a row of the block for each sample), ``mixed`` (a product of
-matrices that are rounded to bfloat16) and ``copy``.
+are contiguous.  Four ops exist only here: ``gather`` (a row of the block for each sample), ``mixed`` (a product of
+matrices that are rounded to bfloat16), ``copy``, and ``later`` (see ``barriers``).
 """
 
 from __future__ import annotations
