@@ -40,7 +40,7 @@ class Layer(Architecture):
             kind.
         share: Parameters of other layers to use instead of its own, by name: ``{"weights": "2-dense.weights"}``.
         recompute: Whether training computes the values inside the layer, and inside the layers that it owns, again in
-            the backward pass, in place of keeping them: less memory, more time, the same bits.
+            the backward pass, in place of keeping them: less memory, more time, the same numbers.
     """
 
     name: str | None = field(default=None, kw_only=True)
