@@ -312,7 +312,7 @@ def test_any_text_raises_only_sigma_errors(text):
         ("a-b = input(4)\na-b", "'a-b' cannot name a chain"),
         ("a:b = input(4)\na:b", "'a:b' cannot name a chain"),
         ("input(4) + dense(unit=3)", "line 1, column 12: dense: has no setting 'unit'. Did you mean 'units'"),
-        ("dense(qqq=3)", "dense: has no setting 'qqq'. It has units, activation, bias, extra, name, share"),
+        ("dense(qqq=3)", "dense: has no setting 'qqq'. It has units, activation, bias, extra, name, share, recompute"),
         ("dense(1, 2, 3, 4, 5)", "dense: too many positional arguments. It has units"),
         ("residual()", "residual.body: is missing. It has body"),
         ("dense(units=3, units=4)", "line 1, column 16: units: positional settings come first"),

@@ -119,12 +119,15 @@ class Own(Metric):
     ("make", "words"),
     [
         (lambda: Gate(unit=3), "Gate: has no setting 'unit'. Did you mean 'units'?"),
-        (lambda: Gate(3, bias=True), "Gate: has no setting 'bias'. It has units, rate, name, share, least."),
+        (lambda: Gate(3, bias=True), "Gate: has no setting 'bias'. It has units, rate, name, share, recompute, least."),
         (lambda: Flat(valu=3), "Flat: has no setting 'valu'. Did you mean 'value'?"),
         (lambda: Adam(lr=0.1), "Adam: has no setting 'lr'. Sigma calls it 'learning_rate'."),
         (lambda: Environment(sed=1), "Environment: has no setting 'sed'. Did you mean 'seed'?"),
-        (lambda: Gate(), "Gate.units: is missing. It has units, rate, name, share, least."),
-        (lambda: Gate(3, 0.5, "a"), "Gate: too many positional arguments. It has units, rate, name, share, least."),
+        (lambda: Gate(), "Gate.units: is missing. It has units, rate, name, share, recompute, least."),
+        (
+            lambda: Gate(3, 0.5, "a"),
+            "Gate: too many positional arguments. It has units, rate, name, share, recompute, least.",
+        ),
         (lambda: Gate(3.5), "Gate.units: must be a whole number (got 3.5). Use // or int()."),
         (lambda: Gate(units="64"), "Gate.units: must be a whole number (got '64'). Use // or int()."),
         (lambda: Gate(3, least=0.5), "Gate.least: must be a whole number (got 0.5). Use // or int()."),
@@ -140,7 +143,7 @@ def test_a_wrong_setting_is_refused_where_the_object_is_made(make: Callable[[], 
 def test_settings_that_fit_are_left_as_they_are() -> None:
     assert type(Gate(np.int64(3)).units) is np.int64
     assert (Gate(3, name="a").units, Own(k=2.5).k) == (3, 2.5)  # its own __init__ decides
-    assert [*signature(Gate).parameters] == ["units", "rate", "name", "share", "least"]
+    assert [*signature(Gate).parameters] == ["units", "rate", "name", "share", "recompute", "least"]
     with pytest.raises(TypeError, match="k is missing"):
         Own(j=2)
 

@@ -35,7 +35,7 @@ FAMILIES = {
     ),
     "activations": "relu sigmoid silu gelu softplus softmax log_softmax",
     "reductions": "sum max argmax",
-    "form": "stop cast reshape permute stretch slice pad concat iota array",
+    "form": "barrier stop cast reshape permute stretch slice pad concat iota array",
     "gathering": "take scatter_add",
     "products": "matmul",
     "convolution": "convolution convolution_input convolution_kernel",

@@ -39,10 +39,15 @@ class Layer(Architecture):
         name: Name of the layer in addresses; ``#`` is replaced by its index in the network. By default ``#-`` and its
             kind.
         share: Parameters of other layers to use instead of its own, by name: ``{"weights": "2-dense.weights"}``.
+        recompute: Whether training computes the values inside the layer, and inside the layers that it owns, again in
+            the backward pass, in place of keeping them: less memory, more time, the same numbers.
     """
 
     name: str | None = field(default=None, kw_only=True)
     share: Mapping[str, str] = field(factory=dict, kw_only=True, validator=must(_are_addresses, ADDRESSES))
+    recompute: bool = field(
+        default=False, kw_only=True, validator=must(lambda value: isinstance(value, bool), "true or false")
+    )
 
     role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
     reshapes: ClassVar[bool] = False  # whether it gives the numbers of a sample another shape, and nothing else

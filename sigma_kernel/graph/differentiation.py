@@ -27,13 +27,19 @@ def gradient(loss: Node, targets: Sequence[Node]) -> tuple[Node, ...]:
 
     Raises SigmaGraphError if the loss is not a single float, or a target is not of a float dtype.
     """
+    return flows_of(loss, targets)[0]
+
+
+def flows_of(loss: Node, targets: Sequence[Node], passed: Sequence[Node] = ()) -> tuple[tuple[Node, ...], Flows]:
+    """Return gradients as :func:`gradient` does, and those of nodes that are ``passed``, with their masks."""
     if loss.shape != (1,) * len(loss.shape) or loss.dtype not in FLOATS:
         raise SigmaGraphError(f"gradient: the loss must be a single float (got {loss.spec}). Sum it up first.")
     for target in targets:
         if target.dtype not in FLOATS:
             raise SigmaGraphError(f"gradient: the target {target!r} is not a float. Cast it before it is used.")
-    flows = pull([(loss, Flow(full(1.0, loss.shape, loss.dtype)))], targets)
-    return tuple(flows[target].zero_outside() if target in flows else _zeros(target) for target in targets)
+    flows = pull([(loss, Flow(full(1.0, loss.shape, loss.dtype)))], [*targets, *passed])
+    gradients = (flows[target].zero_outside() if target in flows else _zeros(target) for target in targets)
+    return tuple(gradients), {x: flows[x] for x in passed if x in flows}
 
 
 def pull(seeds: Sequence[tuple[Node, Flow]], targets: Sequence[Node], border: Container[Node] = ()) -> Flows:

@@ -97,6 +97,11 @@ def classification(scores: str, labels: str) -> str:
     return floating(scores)
 
 
+def first_dtype(x: str, gate: str) -> str:
+    """Return the dtype of the first operand."""
+    return x
+
+
 def dropout(x: str, rate: str, *key: str, stream: int) -> str:
     """Return the dtype of the operand of dropout."""
     words(*key)

@@ -381,6 +381,8 @@ is_finite: Op = op("is_finite", shapes.same, dtypes.tested, standard="isfinite")
 where: Op = op("where", shapes.ternary, dtypes.selection,
                lambda g, z, c, x, y: (None, where(c, g, 0.0), where(c, 0.0, g)), linear="pieces", rounding="exact")
 stop: Op = op("stop", shapes.same, dtypes.same, view=True, linear="whole", operations=_no_operations)
+barrier: Op = op("barrier", shapes.first_shape, dtypes.first_dtype, lambda g, z, x, gate: (g, None),
+                 entries="apart", view=True, linear="whole", operations=_no_operations)
 cast: Op = op("cast", shapes.same, dtypes.attribute, lambda g, z, x, *, dtype: cast(g, dtype=x.dtype),
               linear="whole", operations=_no_operations, fold=lambda x, dtype: x)
 reduce_precision: Op = op("reduce_precision", shapes.same, dtypes.rounding, lambda g, z, x, *, dtype: g,

@@ -232,6 +232,7 @@ def _pooled_first(graph: Graph) -> Graph:
     uses = Counter(x for node in graph for x in node.inputs) + Counter(graph.outputs)
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
+        mark(node.origin)
         if node.op == "max_pool" and node.inputs[0].op == "relu" and uses[node.inputs[0]] == 1:
             return ops.relu(ops.max_pool(inputs[0].inputs[0], **node.attrs))
         return with_inputs(node, inputs)

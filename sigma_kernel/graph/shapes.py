@@ -254,6 +254,11 @@ def classification(scores: Shape, labels: Shape) -> Shape:
     return selection(scores, axis=(len(scores) - 1,))[:-1]
 
 
+def first_shape(x: Shape, gate: Shape) -> Shape:
+    """Return the shape of the first operand."""
+    return x
+
+
 def normalisation(x: Shape, scale: Shape, shift: Shape, *, epsilon: float) -> Shape:
     """Return the operand's shape; scale and shift are as long as its last side."""
     _require(scale == shift == x[-1:] != (), f"scale and shift must have shape {x[-1:]}")

@@ -20,6 +20,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError, expect, introduce_errors, suggest_name
 from sigma_kernel.graph.node import Node, Spec, symbol, topological_order
 from sigma_kernel.graph.random import Key, Streams
+from sigma_kernel.graph.recomputation import RecomputedRegion
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, size, write
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings
@@ -33,7 +34,8 @@ _BATCH = 2  # rows in the trace that infers shapes; with 1, broadcasting could h
 class Forward:
     """A network traced on a batch: values by layer, predictions by output, weighted costs, new state.
 
-    ``totals`` are those of costs whose rows have unequal weights. ``loss`` is the sum of the costs, None without costs.
+    ``totals`` are those of costs whose rows have unequal weights; ``regions`` are recomputed in the backward pass.
+    ``loss`` is the sum of the costs, None without costs.
     """
 
     values: dict[str, Node]
@@ -41,6 +43,7 @@ class Forward:
     costs: dict[str, Node]
     state: dict[str, Node]
     totals: dict[str, Totals] = field(factory=dict)
+    regions: Sequence[RecomputedRegion] = ()
 
     @cached_property
     def loss(self) -> Node | None:
@@ -252,7 +255,7 @@ class Network:
                 if (apart := trace.totals.get(placed.name)) is not None:
                     totals[placed.name] = Totals(apart.total * weight, apart.weight)
         predictions = {output.name: self._prediction(output, values[output.name]) for output in self.outputs}
-        return Forward(values, predictions, costs, trace.state, totals)
+        return Forward(values, predictions, costs, trace.state, totals, trace.regions)
 
     def _prediction(self, output: Placed, value: Node) -> Node:
         if (judge := self._judge(output)) is None:

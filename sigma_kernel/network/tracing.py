@@ -30,6 +30,7 @@ from sigma_kernel.errors import (
 from sigma_kernel.graph.node import Node, Spec, originating, symbol, topological_order
 from sigma_kernel.graph.ops import Body, Looped
 from sigma_kernel.graph.random import Key, Streams
+from sigma_kernel.graph.recomputation import RecomputedRegion
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
@@ -317,6 +318,7 @@ class Trace:
     values: dict[str, Node] = field(factory=dict)  # of all layers, with those that others own, and of further outputs
     state: dict[str, Node] = field(factory=dict)  # new state
     totals: dict[str, Totals] = field(factory=dict)  # of costs whose rows have unequal weights
+    regions: list[RecomputedRegion] = field(factory=list)  # of layers that are computed again in the backward pass
     _symbols: dict[str, Node] = field(factory=dict)
     _shared: dict[str, str] = field(factory=dict)  # the address that each shared parameter stands for
     _runs: Counter[str] = field(factory=Counter)
@@ -327,12 +329,23 @@ class Trace:
         with introduce_errors(f"layer {name}", layer), originating(address):
             try:
                 context = self._context(address, layer, inputs)
-                self.values[address] = self._value(context, layer.forward(context, *inputs, **named))
+                result = layer.forward(context, *inputs, **named)
+                self.values[address] = self._value(context, result)
+                if layer.recompute:
+                    others = result.others.values() if isinstance(result, Outputs) else ()
+                    self._note_region(
+                        RecomputedRegion(address, (*inputs, *named.values()), (self.values[address], *others))
+                    )
                 return self.values[address]
             except SigmaComponentError:
                 raise
             except SigmaError as error:
                 raise SigmaNetworkError(f"{name}: {error}") from error
+
+    def _note_region(self, region: RecomputedRegion) -> None:
+        """Record a run of a layer that is recomputed, in place of runs of layers that it owns."""
+        own = region.origin
+        self.regions[:] = [*(x for x in self.regions if x.origin == own or not region.holds(x.origin)), region]
 
     def run_owned(self, owner: str, name: str, owned: Architecture, inputs: Sequence[Node]) -> Node:
         """Return the value of a layer or a chain that another layer owns, for given inputs."""

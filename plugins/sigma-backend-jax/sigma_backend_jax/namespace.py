@@ -132,6 +132,7 @@ def _transpose_map(linear: Callable[[Array], Array], shape: Sequence[int], g: Ar
 
 # -- the namespace -----------------------------------------------------------------------------------------------------
 OWN: dict[str, Callable[..., Any]] = {
+    "barrier": lambda ns, x, gate: lax.optimization_barrier((x, gate))[0],  # which XLA does not merge with others
     "convolution": _convolution,
     "convolution_input": _convolution_input,
     "convolution_kernel": _convolution_kernel,

@@ -150,6 +150,7 @@ SCALARS: dict[str, Scalar] = {
     "cast": Scalar(lambda node, x: write_cast(x[0], node.inputs[0].dtype, node.dtype)),
     "reduce_precision": Scalar(_write_narrowing),
     "copy": Scalar(lambda node, x: x[0]),
+    "later": Scalar(lambda node, x: x[0]),  # a barrier: it waits for its second operand
     "call": Scalar(lambda node, x: f"{node.attrs['symbol']}({', '.join(x)})", costly=True),  # see ``kernels``
 }
 COSTLY = frozenset({*(op for op, row in SCALARS.items() if row.costly), "random_bits"})

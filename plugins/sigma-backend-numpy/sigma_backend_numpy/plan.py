@@ -14,11 +14,11 @@ from math import prod
 from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Arena, Graph, Node, select_ops
+from sigma_kernel.graph import ALIGNMENT, BYTES, ELEMENTWISE, OPS, Arena, Graph, Node, select_ops, topological_order
 
 LEAVES = frozenset({"input", "constant", "array", "iota"})  # known before the run: not part of the plan
 STRIDED = select_ops(view=True)  # views where arrays have strides
-FLAT = frozenset({"reshape", "stop"})  # views that keep all elements and their order
+FLAT = frozenset({"reshape", "stop", "barrier"})  # views that keep all elements and their order
 
 
 def elementwise(node: Node) -> bool:
@@ -77,7 +77,7 @@ def plan(
     is a SigmaGraphError.
     """
     donated = _donations(graph, in_place or {})
-    nodes = [node for node in graph if node.op not in LEAVES]
+    nodes = [node for node in _gradients_first(graph) if node.op not in LEAVES]
     owner = _owners(graph, views)
     wanted = _candidates(graph, donated, owner)
     schedule, updated = _schedule(nodes, wanted, owner)
@@ -100,6 +100,15 @@ def _donations(graph: Graph, in_place: Mapping[int, int]) -> dict[int, Node]:
                 f"{in_place[out]}, {given.spec}. Donate an input of the same shape and dtype."
             )
     return donated
+
+
+def _gradients_first(graph: Graph) -> Iterable[Node]:
+    """Return the nodes in an order in which the last outputs come first.
+
+    A step returns parameters in the order of the layers: the gradient of a layer is computed, and what it reads is no
+    longer kept, before those of the layers before it.
+    """
+    return topological_order(graph.outputs[::-1])
 
 
 def _owners(graph: Graph, views: frozenset[str]) -> dict[Node, Node]:

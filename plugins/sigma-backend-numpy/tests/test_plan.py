@@ -245,3 +245,16 @@ def test_a_donation_that_does_not_fit_is_refused():
         plan(graph, {0: 1})
     with pytest.raises(SigmaGraphError, match="two outputs cannot take the storage of one input"):
         plan(graph, {0: 0, 1: 0})
+
+
+def test_the_last_outputs_are_computed_first_so_that_gradients_of_late_layers_are_not_kept():
+    x, late, early = symbol((64, 64)), symbol((64, 64)), symbol((64, 64))
+    inner = ops.exp(x)
+    flow = ops.tanh(inner @ late)
+    slope = inner.T @ flow  # of the last layer, whose values are free afterwards
+    back = ops.exp(flow @ late)
+    first = x.T @ back @ early
+    in_order, reverse = (plan(Graph((x, late, early), outputs)) for outputs in ((first, slope), (slope, first)))
+    places = {node: i for i, node in enumerate(in_order.schedule)}
+    assert places[slope] < places[back]
+    assert in_order.peak_bytes <= reverse.peak_bytes

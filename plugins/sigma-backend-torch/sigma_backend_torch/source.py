@@ -14,7 +14,7 @@ import torch
 from sigma_backend_torch.loops import Run, WrittenScan, stacks
 from sigma_backend_torch.namespace import DIRECT, aten
 from sigma_kernel.contracts import Array
-from sigma_kernel.graph import ELEMENTWISE, OPS, Graph, Namespace, Node, meaning_of
+from sigma_kernel.graph import ELEMENTWISE, OPS, Graph, Namespace, Node, meaning_of, topological_order
 
 OPENS = ("input", "constant")
 ATTRIBUTES: dict[str, Callable[..., Any]] = {"torch:addcmul": torch.addcmul, "torch:addcdiv": torch.addcdiv}
@@ -80,10 +80,11 @@ def _schedule(
 ) -> tuple[list[Node], dict[Node, Node]]:
     """Return nodes in the order of their computation, and the values that results are written into.
 
+    Those of the last outputs come first: of a step, the gradients of the last layers, which then keep nothing.
     Updates come last, so that nothing reads an input that has been overwritten. Other results are written into
     operands that nothing reads any more.
     """
-    nodes = [x for x in graph if x.op not in OPENS and x not in fixed]
+    nodes = [x for x in topological_order(graph.outputs[::-1]) if x.op not in OPENS and x not in fixed]
     if replaced is None:
         return nodes, {}
     wanted = {graph.outputs[out]: graph.inputs[into] for out, into in replaced.items() if _is_single_output(graph, out)}

@@ -113,7 +113,8 @@ def test_a_class_without_documentation_is_described_by_its_record(
     distribution("acme-layers", '"layer", "bare", "acme_layers.bare:Bare", "Do nothing."', bare=code)
     found = describe("layer", "bare")
     assert (found["about"], found["doc"]) == ("Do nothing.", "Do nothing.")
-    assert [one["doc"][:17] for one in found["settings"]] == ["Name of the layer", "Parameters of oth"]
+    beginnings = ["Name of the layer", "Parameters of oth", "Whether training "]
+    assert [one["doc"][:17] for one in found["settings"]] == beginnings
 
 
 def test_every_description_is_plain_data_and_fits_the_terminal(
@@ -141,7 +142,19 @@ def test_a_description_has_the_type_default_documentation_and_range_of_every_set
     assert (found["about"], found["distribution"]) == ("Add noise.", "acme-layers")
     assert found["doc"] == "Add noise.  There is\nmore of it.\n\nShapes: ``(batch, ...)`` -> the same."
     settings = {one.pop("name"): one for one in found["settings"]}
-    assert list(settings) == ["way", "rate", "most", "missing", "by", "function", "start", "parts", "name", "share"]
+    assert list(settings) == [
+        "way",
+        "rate",
+        "most",
+        "missing",
+        "by",
+        "function",
+        "start",
+        "parts",
+        "name",
+        "share",
+        "recompute",
+    ]
     assert settings["way"] == PLAIN | {
         "type": "'normal' or 'uniform'", "required": True, "default": None, "doc": "What to draw from.",
         "choices": ["normal", "uniform"], "closed": True, "settings": [],

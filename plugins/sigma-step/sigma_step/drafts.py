@@ -23,9 +23,14 @@ from sigma_kernel.errors import (
     introduce_errors,
     suggest_name,
 )
-from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
+from sigma_kernel.graph.recomputation import (
+    RecomputedRegion,
+    gradient_recomputing,
+    regions_before,
+    rewrite_with_regions,
+)
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import LOG, Nodes, Trace, live_settings
@@ -319,6 +324,8 @@ class Traced(Draft):
     training: bool = True
     given: Collection[str] | None = None
     cut: bool = False
+    recomputes: bool = True  # whether layers that say so are computed again in the backward pass
+    regions: list[RecomputedRegion] = field(factory=list, init=False)  # of all forward passes, to be recomputed
     forward: Forward = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -340,7 +347,9 @@ class Traced(Draft):
         row = self.live("shard.row", "uint32") if self.cut and self.training else None
         key, given = self.key(row=row) if self.training else None, {**parameters, **others, **state, **live}
         trace = Trace(model.resolve, self.training, key, model.precision, given, frozen=model.frozen)
-        return model.network.forward(trace, sections)
+        forward = model.network.forward(trace, sections)
+        self.regions += forward.regions if self.recomputes else ()
+        return forward
 
     def layer_state(self) -> dict[str, Node]:
         """Return the new layer state, by its name in the state."""
@@ -424,11 +433,12 @@ class Traced(Draft):
         """Return the gradients of an aim's loss in its parameters, at these or other parameters."""
         at, loss = (aim.parameters if parameters is None else parameters), aim.loss(parameters)
         loss = loss * self.live(PART) if self.cut else loss
+        regions = regions_before(loss, self.regions)
         if parameters is None:  # at other parameters a simplified graph may compute differently
-            (loss,) = rewrite(Graph((), (loss,)), keep=OPS).outputs  # so that gradients are of the simplified graph
+            loss, regions = rewrite_with_regions(loss, regions, OPS)  # so that gradients are of the simplified graph
         if not self.model.scales_losses:
-            return dict(zip(at, gradient(loss, list(at.values())), strict=True))
-        slopes = gradient(loss * aim.scale, list(at.values()))
+            return dict(zip(at, gradient_recomputing(loss, list(at.values()), regions), strict=True))
+        slopes = gradient_recomputing(loss * aim.scale, list(at.values()), regions)
         return {address: slope / aim.scale for address, slope in zip(at, slopes, strict=True)}
 
 

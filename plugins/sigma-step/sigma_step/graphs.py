@@ -32,11 +32,16 @@ from sigma_step.model import (
 )
 
 
-def training_step(model: Model, batch: int) -> Step:
-    """Return the step of a whole iteration on a batch of this size."""
-    whole = Traced(model, batch)
+def training_step(model: Model, batch: int, recomputes: bool = True) -> Step:
+    """Return the step of a whole iteration on a batch of this size; unless it ``recomputes``, it keeps all values."""
+    whole = Traced(model, batch, recomputes=recomputes)
     new = {**whole.new_state(), **whole.layer_state()}
     return whole.step_to(new, {**whole.measurements(model.metrics), **whole.skip_flags()})
+
+
+def recomputed_layers(model: Model, batch: int) -> list[str]:
+    """Return the addresses of the layers that a training step computes again in the backward pass."""
+    return list(dict.fromkeys(region.origin for region in Traced(model, batch).regions))
 
 
 def gradient_step(model: Model, batch: int) -> Step:

@@ -245,6 +245,7 @@ def _composites() -> list[Sample]:
         *(Sample(op, (x * 3,), {"axis": axis}) for op in ("softmax", "log_softmax") for axis in (0, 2)),
         *(Sample("softmax_cross_entropy", (_floats(*s, 5) * 9, _integers(*s, below=5))) for s in ((3,), (2, 3))),
         Sample("layer_norm", (x, _floats(5), _floats(5)), {"epsilon": 1e-5}),
+        Sample("barrier", (x, _floats(4, 3))),
         *(Sample("dropout", (_floats(3, 7), np.array(rate), *_key(2)), {"stream": 5}) for rate in (0.0, 0.4)),
         *_attentions(),
         *(Sample("mixed_matmul", (_floats(4, 3, 5), _floats(5, 2)), {"dtype": dtype}) for dtype in NARROW),

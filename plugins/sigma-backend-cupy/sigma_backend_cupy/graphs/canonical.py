@@ -175,4 +175,5 @@ _FORMS: dict[str, Callable[[Node], Node]] = {
     "matmul": _product,
     "mixed_matmul": _lower_mixed,
     "stop": _first_input,
+    "barrier": _first_input,
 }

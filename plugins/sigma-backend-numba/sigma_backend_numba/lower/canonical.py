@@ -2,8 +2,8 @@
 
 It holds primitives only; minibatches are gathers from the resident block, unless only products need them that read its
 rows in place (see ``resident``); operands of matrix products have strides that BLAS accepts, and those of plain kernels
-are contiguous.  Three ops exist only here: ``gather`` (a row of the block for each sample), ``mixed`` (a product of
-matrices that are rounded to bfloat16) and ``copy``.
+are contiguous.  Four ops exist only here: ``gather`` (a row of the block for each sample), ``mixed`` (a product of
+matrices that are rounded to bfloat16), ``copy``, and ``later`` (see ``barriers``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.compiler.processor import AMX, DOTS, mixed_form
 from sigma_backend_numba.lower import attention
+from sigma_backend_numba.lower.barriers import lower_barriers
 from sigma_backend_numba.lower.batch_chunks import CHUNKS as CHUNKS, cut
 from sigma_backend_numba.lower.kernels import LOWERINGS, to_call
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
@@ -156,7 +157,8 @@ def expand_graph(graph: Graph) -> Graph:
     Its arrays of constants stay, as they become inputs; those in the body of a scan do not.
     """
     graph = _lower_mixed_products(attention.without_others(graph))
-    return _lower_scans(summed_later(side_by_side(_lower_to_calls(rewrite(graph, keep=_Kept()), KNOWN | {"array"}))))
+    graph = lower_barriers(rewrite(graph, keep=_Kept()))
+    return _lower_scans(summed_later(side_by_side(_lower_to_calls(graph, KNOWN | {"array"}))))
 
 
 class _Kept:

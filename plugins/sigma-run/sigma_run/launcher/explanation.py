@@ -8,7 +8,7 @@ import attrs
 
 from sigma_kernel.contracts import Dataset, Initialiser, Program, Step
 from sigma_run.launcher.work import operations, traffic
-from sigma_step.graphs import training_step
+from sigma_step.graphs import recomputed_layers, training_step
 from sigma_step.initial import Initial
 from sigma_step.model import Model
 from sigma_step.rules import setting_rule
@@ -113,10 +113,14 @@ def _tiers(session: Session) -> dict[str, str]:
     return {str(i): setup.backend_name(session.state.changes, i) for i in setup.programs.backend.tiers}
 
 
-def _memory(trainer: NetworkTrainer, session: Session) -> dict[str, int]:
+def _memory(trainer: NetworkTrainer, session: Session) -> dict[str, Any]:
+    """Return the bytes of the state and of a step, the layers that it recomputes, and its bytes if none were."""
     _, program = _compile_step(session)
     state = sum(session.host(name).nbytes for name in session.state.arrays)
-    return {"state_bytes": state, "peak_bytes": int(program.peak_bytes)}
+    layers = recomputed_layers(session.setup.model, session.setup.feed.batch_size)
+    kept = _compile_step(session, False)[1] if layers else program
+    peaks = {"peak_bytes": int(program.peak_bytes), "peak_bytes_without": int(kept.peak_bytes)}
+    return {"state_bytes": state, **peaks, "recomputed": layers}
 
 
 def _work(session: Session) -> dict[str, int]:
@@ -125,10 +129,10 @@ def _work(session: Session) -> dict[str, int]:
     return {"batch": session.setup.feed.batch_size, "flops": operations(step.graph), "bytes": traffic(step.graph)}
 
 
-def _compile_step(session: Session) -> tuple[Step, Program]:
+def _compile_step(session: Session, *recomputes: bool) -> tuple[Step, Program]:
     """Return the training step, and its program on the backend of the next iteration."""
     programs = session.setup.programs.select_tier(session.moment.iteration)
-    return programs.get(training_step, session.setup.feed.batch_size)
+    return programs.get(training_step, session.setup.feed.batch_size, *recomputes)
 
 
 def _bursts(session: Session) -> dict[str, Any]:

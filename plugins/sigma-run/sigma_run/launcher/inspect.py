@@ -157,6 +157,9 @@ def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
     ends = f"where {' or '.join(bursts['ended_by'])} is due" if bursts["ended_by"] else "with the epoch"
     peak = f", {_bytes(memory['peak_bytes'])} at the peak of a step" if memory["peak_bytes"] else ""  # 0: not known
     yield ["memory:", f"{_bytes(memory['state_bytes'])} for the state{peak}"]
+    if (layers := memory["recomputed"]) and memory["peak_bytes_without"]:
+        names = ", ".join(layers[:4]) + (f" and {len(layers) - 4} more" if len(layers) > 4 else "")
+        yield ["", f"{_bytes(memory['peak_bytes_without'])} without recompute = true, which {names} set"]
     each = f"a step of {work['batch']} rows, which reads and writes {_bytes(work['bytes'])} at least"
     yield ["work:", f"{_flops(work['flops'])} {each}"]
     first = f"{bursts['iterations_per_epoch']} iterations per epoch; the first has at most {bursts['first']}"
