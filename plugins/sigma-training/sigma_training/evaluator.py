@@ -13,6 +13,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Batches, Dataset, Label, Metric, RowLosses, Step, TextGenerator
 from sigma_kernel.errors import SigmaDataError, SigmaNetworkError
+from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_step.blocks import RowRecords
@@ -243,13 +244,17 @@ class Evaluator:
         return _unwrap_single(classes)
 
     @cached_property
+    def _sections(self) -> dict[str, Spec]:
+        """Return the spec of a sample of each section of samples."""
+        return {name: self.programs.model.sections[name] for name in self.programs.model.network.samples}
+
+    @cached_property
     def _plain_sections(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         """Return shape and type of a sample of each section; of none if some have preprocessors, or are no floats."""
-        model, prepare = self.programs.model, self.prepare
-        wanted = {name: model.sections[name] for name in model.network.samples}
+        prepare, wanted = self.prepare, self._sections
         if not isinstance(prepare, Preparation) or {x.dtype for x in wanted.values()} != {prepare.precision}:
             return {}
-        if wanted.keys() & {*prepare.sections, *model.shapes.indices}:
+        if wanted.keys() & {*prepare.sections, *self.programs.model.shapes.indices}:
             return {}
         return {name: (spec.shape, np.dtype(spec.dtype)) for name, spec in wanted.items()}
 
@@ -271,8 +276,7 @@ class Evaluator:
         return data
 
     def _samples(self, samples: Any) -> Host:
-        model = self.programs.model
-        wanted = {name: model.sections[name] for name in model.network.samples}
+        model, wanted = self.programs.model, self._sections
         arrays = arrays_of(samples, [*wanted], self.learned, model.resolve)
         for name, spec in wanted.items():
             if name in arrays and arrays[name].shape == spec.shape:
