@@ -1,0 +1,34 @@
+"""Which convolutions of rounded numbers are computed in tiles of bfloat16.
+
+Their operands are no longer rounded before: they are while they are packed.  The elements of the windows come first in
+their kernels, so that a tile has rows of contiguous numbers.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from attrs import evolve
+
+from sigma_kernel.graph import Node
+
+TILED = "tiled"  # attribute of such a convolution
+LEAST = 16  # minimum of the channels that are summed, of the rows of the result, and of its positions
+
+
+def to_tiles(node: Node, inputs: tuple[Node, ...]) -> Node | None:
+    """Return a convolution, or the gradient of its operand, in tiles of bfloat16; None where that does not pay."""
+    if node.op not in ("convolution", "convolution_input") or node.dtype != "float32":
+        return None
+    if any(x.op != "reduce_precision" or x.attrs["dtype"] != "bfloat16" for x in inputs):
+        return None
+    x, kernel = (operand.inputs[0] for operand in inputs)
+    filters, channels = kernel.shape[0] // node.attrs["groups"], kernel.shape[1]
+    places = prod(node.shape[2:]) // (prod(node.attrs["stride"]) if node.op == "convolution_input" else 1)
+    if min(filters, channels, places) < LEAST:
+        return None
+    last = (0, 1) if node.op == "convolution" else (1, 0)
+    axes = (*range(2, len(kernel.shape)), *last)
+    shape = tuple(kernel.shape[axis] for axis in axes)
+    turned = Node("permute", (kernel,), {"axes": axes}, shape, kernel.dtype)
+    return evolve(node, inputs=(x, turned), attrs={**node.attrs, TILED: True})
