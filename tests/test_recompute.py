@@ -117,7 +117,7 @@ def test_training_with_values_recomputed_gives_the_same_bits(network: str) -> No
 @pytest.mark.parametrize("network", ["dense", "batch norm", "recurrent", "dropout of attention", "an output inside"])
 def test_on_numba_too_up_to_the_order_of_sums(network: str) -> None:
     """The compiler adds up the elements of a sum in an order that depends on the loop around it."""
-    descent = {"type": "gradient_descent", "learning_rate": 0.1}
+    descent = {"type": "gradient_descent", "learning_rate": 0.01}
     wanted, found = (train(*NETWORKS[network], mark, backend="numba", optimiser=descent)[0] for mark in (False, True))
     for name in wanted:
         np.testing.assert_allclose(found[name], wanted[name], rtol=1e-4, atol=1e-6, err_msg=name)

@@ -11,7 +11,6 @@ from sigma_backend_numba.lower.canonical import STATE, Form, expand_graph, frame
 from sigma_backend_numba.plan.fusion import Grouping
 from sigma_backend_numba.plan.schedule import GroupSchedule
 from sigma_kernel.graph import Graph, Node, ops, symbol
-from sigma_kernel.graph.ops import loop
 
 ROWS = np.random.default_rng(0).normal(size=(6, 32)).astype("f4")
 
@@ -55,7 +54,7 @@ def test_a_barrier_in_the_body_of_a_loop_is_lowered_too() -> None:
     carry, row = symbol((32,)), symbol((32,))
     body = Graph((carry, row), (ops.tanh(ops.barrier(row, carry)) + carry,))
     x, first = symbol((6, 32)), symbol((32,))
-    (last,), _ = loop(body, [first], [x], [], 6, False)
+    (last,), _ = ops.loop(body, [first], [x], [], 6, False)
     (result,) = compute(Graph((x, first), (last,)), ROWS, np.zeros(32, "f4"))
     np.testing.assert_allclose(result, np.tanh(ROWS).sum(0), rtol=1e-5)
 
