@@ -1,0 +1,42 @@
+"""How long each of several others has been silent, by ticks instead of a clock."""
+
+from __future__ import annotations
+
+from attrs import define, field
+
+STEPS = 4  # ticks that a silence lasts at least
+
+
+@define
+class Silence:
+    """Measure silences by ticks.
+
+    A tick counts for a quarter of the limit at most: if the listener itself was suspended, others were not silent.
+    """
+
+    limit: float
+    time: float = field(default=0.0, init=False)
+    _last: float | None = field(default=None, init=False)
+    _heard: dict[int, float] = field(factory=dict, init=False)
+
+    @property
+    def step(self) -> float:
+        """Return the seconds that one tick counts for at most."""
+        return self.limit / STEPS
+
+    def tick(self, seconds: float) -> None:
+        """Note the time, in seconds since any moment."""
+        self.time += 0.0 if self._last is None else min(max(seconds - self._last, 0.0), self.step)
+        self._last = seconds
+
+    def hear(self, other: int) -> None:
+        """Note a sign of life."""
+        self._heard[other] = self.time
+
+    def forget(self, other: int) -> None:
+        """Listen no more."""
+        self._heard.pop(other, None)
+
+    def silent(self) -> list[int]:
+        """Return those that were silent for the limit."""
+        return sorted(other for other, heard in self._heard.items() if self.time - heard >= self.limit)

@@ -1,0 +1,227 @@
+"""Groups of workers: what is refused, what ends a run, and what each event is answered by; schedules: sigma-testing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sigma_kernel.contracts import (
+    Advance,
+    ApplyOrder,
+    Commit,
+    ComputeOrder,
+    Dismiss,
+    JoinOrder,
+    KeepOrder,
+    KeepState,
+    LeaveOrder,
+    Notice,
+    PingOrder,
+    Position,
+    Resize,
+    StartOrder,
+    StateKept,
+    Tick,
+    WorkerComputed,
+    WorkerFailed,
+    WorkerJoined,
+    WorkerLost,
+    WorkerReady,
+)
+from sigma_kernel.errors import SigmaConfigError, SigmaStateError
+from sigma_operator_local.shards import tree
+from sigma_training.group.group import WorkerGroup
+from sigma_training.group.member import EndWorker, GroupMember
+from sigma_training.group.shares import assign_shards, choose_outcasts, sum_in_tree
+
+START = Commit(Position())
+
+
+def at(iteration: int) -> Position:
+    return Position(0, iteration)
+
+
+def group(workers: int = 2, **settings: float) -> WorkerGroup:
+    """Return a group whose workers have joined."""
+    made = WorkerGroup(shards=4, **settings)
+    made.on(Resize(workers))
+    for worker in range(workers):
+        made.on(WorkerReady(worker))
+    for worker in range(workers):
+        made.on(WorkerJoined(worker, made.generation))
+    return made
+
+
+def report(made: WorkerGroup, end: int, *digests: str) -> list[object]:
+    """Return the answer to the last of several reports."""
+    answers = [made.on(WorkerComputed(w, Commit(at(end), made.generation), d)) for w, d in enumerate(digests)]
+    assert not any(answers[:-1])
+    return [*answers[-1]]
+
+
+# -- shards ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("members", [(0,), (3, 7), (0, 1, 2), tuple(range(7))])
+def test_each_shard_has_one_worker_and_workers_have_as_many_but_for_one(members):
+    shares = assign_shards(7, members)
+    assert [shard for member in members for shard in shares[member]] == [*range(7)]
+    assert max(map(len, shares.values())) - min(map(len, shares.values())) <= 1
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 5, 8])
+def test_the_tree_is_that_of_the_local_operator(shards):
+    vectors = [np.float32([1e8, 1.0, 3e-8]) * np.float32(i - 1.5) for i in range(shards)]
+    assert sum_in_tree(vectors).tobytes() == tree(vectors, lambda a, b: a + b).tobytes()
+
+
+def test_few_workers_leave_when_links_are_cut():
+    assert choose_outcasts([]) == []
+    assert choose_outcasts([frozenset((1, 2))]) == [2]
+    assert choose_outcasts([frozenset((0, other)) for other in (1, 2, 3)]) == [0]
+    assert choose_outcasts([frozenset((0, 1)), frozenset((2, 3))]) == [1, 3]
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+def test_more_workers_than_shards_are_refused_with_the_remedy_and_change_nothing():
+    made = group(2)
+    with pytest.raises(SigmaConfigError, match="workers = 5: there are only 4 shards.*Set shards = 5 or more"):
+        made.on(Resize(5))
+    assert made.size == 2
+    assert WorkerGroup().shards == 1
+
+
+def test_fewer_workers_than_at_least_are_refused():
+    with pytest.raises(SigmaConfigError, match="workers = 1: fewer than at_least = 2"):
+        WorkerGroup(shards=4, at_least=2).on(Resize(1))
+
+
+def test_a_burst_during_another_one_or_into_the_past_is_refused():
+    made = group()
+    with pytest.raises(SigmaStateError, match="Advance to iteration 0: the group is at iteration 0"):
+        made.on(Advance(at(0)))
+    made.on(Advance(at(3)))
+    with pytest.raises(SigmaStateError, match="and computes as far as 3. Wait"):
+        made.on(Advance(at(5)))
+
+
+# -- bursts ------------------------------------------------------------------------------------------------------------
+def test_a_burst_is_committed_once_all_members_have_the_same_result():
+    made = group()
+    orders = made.on(Advance(at(3), {"learning_rate": 0.1}))
+    shares = {0: (0, 1), 1: (2, 3)}
+    assert orders == [ComputeOrder(w, made.generation, START, at(3), {"learning_rate": 0.1}, shares) for w in (0, 1)]
+    apply_0, apply_1, notice = report(made, 3, "a", "a")
+    commit = Commit(at(3), made.generation)
+    assert (apply_0, apply_1) == (ApplyOrder(0, made.generation, commit), ApplyOrder(1, made.generation, commit))
+    assert notice == Notice("committed", made.generation, at(3))
+
+
+def test_a_burst_ends_early_if_all_members_say_so():
+    made = group()
+    made.on(Advance(at(8)))
+    assert isinstance(report(made, 5, "a", "a")[-1], Notice)  # the loss was not finite
+    assert made.commit.position == at(5)
+
+
+def test_workers_with_different_bits_end_the_run_and_are_named():
+    made = group()
+    made.on(Advance(at(3)))
+    notice, *leaving = report(made, 3, "a", "b")
+    assert notice.kind == "failed"
+    assert notice.text.startswith("workers 0 and 1 differ after iteration 3")
+    assert [type(order) for order in leaving] == [LeaveOrder, LeaveOrder]
+    assert made.on(Tick(1.0)) == []
+
+
+def test_a_member_that_is_lost_before_the_commit_has_its_shards_computed_by_others():
+    made = group()
+    made.on(Advance(at(3)))
+    made.on(WorkerComputed(0, Commit(at(3), made.generation)))
+    first = made.generation
+    lost, leave, generation, join = made.on(WorkerLost(1, "the process has ended"))
+    assert (lost.kind, lost.worker, lost.text) == ("lost", 1, "the process has ended")
+    assert leave == LeaveOrder(1, "the process has ended")
+    assert (generation.kind, generation.generation, generation.text) == ("generation", first + 1, "0")
+    assert join == JoinOrder(0, first + 1, START, (0,), 0)
+    [order] = made.on(WorkerJoined(0, first + 1))
+    assert order.shards == {0: (0, 1, 2, 3)}
+    assert made.on(WorkerComputed(1, Commit(at(3), first))) == [LeaveOrder(1, "no longer a member")]
+
+
+def test_an_error_of_the_user_ends_the_run_at_once_with_its_traceback_and_worker():
+    made = group()
+    made.on(Advance(at(3)))
+    notice, *leaving = made.on(WorkerFailed(1, "Traceback ..."))
+    assert notice == Notice("failed", made.generation, at(0), 1, "Traceback ...")
+    assert [order.worker for order in leaving] == [0, 1]
+
+
+# -- states ------------------------------------------------------------------------------------------------------------
+def test_a_group_that_is_short_keeps_its_state_and_computes_once_it_is_not():
+    made = group(at_least=2)
+    made.on(Advance(at(3)))
+    report(made, 3, "a", "a")
+    made.on(Advance(at(6)))
+    answers = made.on(WorkerLost(0))
+    assert [answer.kind for answer in answers if isinstance(answer, Notice)] == ["lost", "generation", "paused"]
+    assert made.on(WorkerJoined(1, made.generation)) == [KeepOrder(1, made.generation, made.commit)]
+    assert made.on(StateKept(made.commit)) == []
+    assert made.on(Resize(2)) == [StartOrder(2)]  # numbers are not used again
+    _, *joins = made.on(WorkerReady(2))
+    assert [(order.worker, order.donor) for order in joins] == [(1, 1), (2, 1)]
+    made.on(WorkerJoined(1, made.generation))
+    notice, *orders = made.on(WorkerJoined(2, made.generation))
+    assert (notice.kind, notice.worker) == ("joined", 2)
+    assert [order.end for order in orders] == [at(6), at(6)]
+
+
+def test_a_group_that_has_lost_all_goes_back_to_the_state_that_the_operator_holds():
+    made = group()
+    made.on(Advance(at(3)))
+    report(made, 3, "a", "a")
+    made.on(KeepState())
+    made.on(StateKept(made.commit))
+    made.on(Advance(at(6)))
+    report(made, 6, "b", "b")
+    made.on(WorkerLost(0))
+    answers = made.on(WorkerLost(1))
+    assert [(answer.kind, answer.position) for answer in answers if isinstance(answer, Notice)][-2:] == [
+        ("rewound", at(3)),
+        ("paused", at(3)),
+    ]
+    made.on(Resize(1))
+    assert made.on(WorkerReady(2))[-1].donor is None
+
+
+def test_silence_is_a_loss_but_not_while_the_operator_was_suspended():
+    made = group(lost_after=4.0)
+    made.on(Tick(0.0))
+    assert made.on(Tick(500.0)) == [PingOrder(0), PingOrder(1)]
+    made.on(WorkerJoined(0, made.generation))  # any sign of life
+    kinds = [[answer.kind for answer in made.on(Tick(500.0 + t)) if isinstance(answer, Notice)] for t in (1, 2, 3)]
+    assert kinds == [[], [], ["lost", "generation"]]
+    assert made.members == (0,)
+
+
+def test_fewer_workers_are_reached_between_bursts():
+    made = group(3)
+    made.on(Advance(at(3)))
+    assert made.on(Resize(1)) == []
+    answers = report(made, 3, "a", "a", "a")
+    assert LeaveOrder(2, "fewer workers are wanted") in answers
+    assert made.members == (0,)
+
+
+def test_all_leave_at_the_end():
+    made = group()
+    assert made.on(Dismiss()) == [LeaveOrder(0, "training has ended"), LeaveOrder(1, "training has ended")]
+    assert made.on(WorkerReady(0)) == [LeaveOrder(0, "no longer a member")]
+
+
+# -- the worker --------------------------------------------------------------------------------------------------------
+def test_a_worker_ends_within_its_patience_if_the_operator_is_gone():
+    member = GroupMember(0, patience=5.0)
+    assert member.on(StartOrder(0)) == [WorkerReady(0)]
+    member.on(JoinOrder(0, 1, START, (0,), None))
+    answers = [member.on(Tick(float(second))) for second in range(7)]
+    assert answers == [[], [], [], [], [], [EndWorker("no word from the operator for 5 s")], []]
+    assert GroupMember(1).on(WorkerLost(1, "the connection is closed")) == [EndWorker("the connection is closed")]
