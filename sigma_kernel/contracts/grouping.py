@@ -79,12 +79,13 @@ class WorkerComputed(WorkerEvent):
     __repr__ = brief
 
 
-@frozen
+@frozen(repr=False)
 class WorkerCut(WorkerEvent):
     """The worker has no link to some peers, whose vectors or state it needs in a generation."""
 
     generation: int
     peers: Sequence[int]
+    __repr__ = brief
 
 
 @frozen

@@ -270,7 +270,7 @@ class GroupSimulation:
         if worker.frozen:
             worker.inbox.append((self._update, (worker, run, n, summed)))
             return
-        if not worker.alive or worker.run is not run or run.at != n or self._missing_peers(worker, run):
+        if not worker.alive or worker.run is not run or run.at != n or missing_peers(self.network, worker.number, run):
             return
         run.at, run.state = n + 1, next_state(run.state, self.reference.position(n), summed)
         if run.at < run.order.end.iteration:
@@ -279,11 +279,6 @@ class GroupSimulation:
         worker.run, worker.beside = None, run.state
         commit = Commit(run.order.end, run.order.generation)
         self._receive(worker, WorkerComputed(worker.number, commit, str(run.state)))
-
-    def _missing_peers(self, worker: SimulatedWorker, run: RunningBurst) -> list[int]:
-        return [
-            peer for peer in run.order.shards if peer != worker.number and not self.network.reaches(worker.number, peer)
-        ]
 
     def _tick_worker(self, worker: SimulatedWorker) -> None:
         if not worker.alive:
@@ -294,7 +289,7 @@ class GroupSimulation:
         self._receive(worker, Tick(self.time))
         if (run := worker.run) is not None:
             self._post(worker, run)  # what was lost
-            if peers := self._missing_peers(worker, run):
+            if peers := missing_peers(self.network, worker.number, run):
                 self.network.carry(self._tell, WorkerCut(worker.number, run.order.generation, peers))
 
     # -- faults --------------------------------------------------------------------------------------------------------
@@ -359,6 +354,11 @@ FAULTS: dict[str, Callable[[GroupSimulation, WorkerFault, SimulatedWorker], None
     "resize": GroupSimulation._resize,
     "sleep": GroupSimulation._sleep,
 }
+
+
+def missing_peers(network: SimulatedNetwork, number: int, run: RunningBurst) -> list[int]:
+    """Return the members of a burst that a worker does not reach."""
+    return [peer for peer in run.order.shards if peer != number and not network.reaches(number, peer)]
 
 
 def simulate_group(
