@@ -20,7 +20,7 @@ from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import files, lookup, units
 from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.machine_code import compile_unit
-from sigma_backend_numba.compiler.units import Source
+from sigma_backend_numba.compiler.units import ProgramText
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
 
@@ -384,7 +384,7 @@ def burst(table, n, t, T):
 def symbols(number: int = 1, name: int = 1, kind: str = "as_i8", argument: str = "3", about: str = "") -> set[str]:
     """Return the symbols of a program's units."""
     text = TEXT.format(number=number, name=name, kind=kind, argument=argument)
-    source, found = Source(text, lookup._names(text), about), set[str]()
+    source, found = ProgramText(text, lookup._names(text), about), set[str]()
     waiting = [source.burst]
     while waiting:
         _, called, _ = compile_unit(source, waiting.pop())

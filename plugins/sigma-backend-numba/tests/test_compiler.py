@@ -13,7 +13,7 @@ import pytest
 from sigma_backend_numba.cache import lookup, units
 from sigma_backend_numba.compiler import language, machine_code
 from sigma_backend_numba.compiler.language import Routine, f4
-from sigma_backend_numba.compiler.units import Source
+from sigma_backend_numba.compiler.units import ProgramText
 
 INTEGERS = [-9, -4, -1, 0, 1, 3, 7, 2**31]
 FLOATS = [-math.inf, -2.5, -0.0, 0.0, 0.75, 3.0, math.inf, math.nan]
@@ -76,7 +76,7 @@ def test_break_and_continue_work_as_in_python():
 
 def compiled(text: str, names: Mapping[str, Any]) -> list[bytes]:
     """Return the object code of a program, without the cache."""
-    codes, _ = units.assemble(Source(text, names), {}, keep=False)
+    codes, _ = units.assemble(ProgramText(text, names), {}, keep=False)
     return codes
 
 
@@ -110,7 +110,7 @@ def burst(table, n, t, T):
 """
     target = machine_code._target(machine_code.SPEED)
     monkeypatch.setattr(target, "emit_object", target.emit_assembly)
-    source = Source(text, lookup._names(text))
+    source = ProgramText(text, lookup._names(text))
     _, (unit,), _ = machine_code.compile_unit(source, source.burst)
     listing = str(machine_code.compile_unit(source, unit)[0])
     found = [line for line in listing.splitlines() if "gather" in line or "scatter" in line]

@@ -16,7 +16,7 @@ from sigma_backend_numba import NumbaBackend, runtime
 from sigma_backend_numba.cache import lookup
 from sigma_backend_numba.compiler import language
 from sigma_backend_numba.compiler.translate import Module
-from sigma_backend_numba.compiler.units import Source
+from sigma_backend_numba.compiler.units import ProgramText
 from sigma_backend_numba.emit.program_text import LEG, Job, source
 from sigma_backend_numba.execute.program import graph_job, step_job
 from sigma_backend_numba.lower.canonical import STATE, Form, frame
@@ -119,7 +119,7 @@ def test_looking_a_program_up_takes_time_linear_in_the_graph(net: Callable[[int]
     assert growth(looked, size) < TWICE
 
 
-def translate_units(program: Source) -> None:
+def translate_units(program: ProgramText) -> None:
     waiting, seen = [program.burst], set[str]()
     while waiting:
         if (unit := waiting.pop()).symbol not in seen:
@@ -132,7 +132,7 @@ def translate_units(program: Source) -> None:
 def test_translating_takes_time_linear_in_the_graph() -> None:
     def translated(layers: int) -> Callable[[], Any]:
         text = source(step_job(deep(layers))).text
-        return lambda: translate_units(Source(text, KNOWN))
+        return lambda: translate_units(ProgramText(text, KNOWN))
 
     assert growth(translated, 30) < TWICE
 

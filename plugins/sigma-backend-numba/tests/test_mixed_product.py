@@ -11,7 +11,7 @@ from sigma_backend_numba import runtime
 from sigma_backend_numba.backend import NumbaBackend
 from sigma_backend_numba.compiler import machine_code, processor
 from sigma_backend_numba.compiler.processor import AMX, DOTS, llvm, mixed_form
-from sigma_backend_numba.compiler.units import Source
+from sigma_backend_numba.compiler.units import ProgramText
 from sigma_backend_numba.emit import matmul
 from sigma_backend_numba.emit.program_text import source
 from sigma_backend_numba.execute.program import LoweredFunction, graph_job, step_job
@@ -217,7 +217,7 @@ def test_both_forms_compile_for_their_processors(
     llvm().initialize_all_targets()
     llvm().initialize_all_asmprinters()
     target = llvm().Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(name, "", opt=3)
-    program, listing = Source(source(job).text, vars(runtime)), ""
+    program, listing = ProgramText(source(job).text, vars(runtime)), ""
     waiting = [program.burst]
     while waiting:
         assembly, called = machine_code._assembly(program, waiting.pop())

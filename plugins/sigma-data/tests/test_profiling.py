@@ -41,7 +41,8 @@ SHUFFLED = np.random.default_rng(0).permutation(60)
     ],
 )
 def test_a_column_has_the_kind_of_its_cells(values: list[object], kind: str) -> None:
-    assert infer_kind("column", pa.chunked_array([pa.array(values)])).kind == kind
+    column = pa.chunked_array([pa.array(values)])
+    assert infer_kind("column", column).kind == infer_kind("column", column, is_reason_read=False).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,15 @@ def test_infinite_cells_hide_no_leak() -> None:
     values = np.linspace(0, 1, 60)
     table = pa.table({"a": np.where(np.arange(60) == 3, np.inf, values), "b": values * 2})
     assert [*find_leaks(table, "b", classes=False, inputs=("a",))] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "parts", [[[], [1.0, 2.5]], [[None], [0.5, None]], [[0.5], [0.5]], [[2.0, 3.0], [np.inf, 0.25]]]
+)
+def test_kinds_of_reals_are_the_same_if_nobody_reads_the_reason(parts: list[list[float]]) -> None:
+    column = pa.chunked_array([pa.array(part, pa.float64()) for part in parts])
+    for cells in (column, pa.chunked_array(column.chunks[::-1]), column.combine_chunks()):
+        assert infer_kind("x", cells).kind == infer_kind("x", cells, is_reason_read=False).kind
 
 
 def test_what_is_unsure_says_which_line_to_change() -> None:

@@ -26,7 +26,7 @@ from sigma_kernel.network.network import LAYERS as LAYERS, Network
 from sigma_kernel.network.tracing import Resolve, Shapes
 from sigma_kernel.registry.addresses import matches
 from sigma_step.units import Units
-from sigma_step.vectors import Layout
+from sigma_step.vectors import VectorLayout
 
 ONLY = "optimiser"  # head of the only optimiser
 OPTIMISERS = (f"{ONLY}.", "optimisers.")  # what the names in the state of optimisers begin with
@@ -104,9 +104,9 @@ class Model:
         return {address: spec for address, spec in self.tuned_parameters(head).items() if address not in self.frozen}
 
     @cached_property
-    def vectors(self) -> Layout:
+    def vectors(self) -> VectorLayout:
         """Return where the gradients of the parameters that are updated lie in the vectors of a shard."""
-        return Layout(self.trainable())
+        return VectorLayout(self.trainable())
 
     def tuned_parameters(self, head: str | None = None) -> dict[str, Spec]:
         """Return the parameters that have slots and settings: those that are updated, or paused."""

@@ -14,7 +14,7 @@ from sigma_kernel.graph.node import Node, Spec
 
 
 @frozen
-class Layout:
+class VectorLayout:
     """The gradients of parameters with these specs, by address, one after another."""
 
     specs: Mapping[str, Spec]

@@ -7,7 +7,7 @@ import pytest
 
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
 from sigma_kernel.graph.node import Spec
-from sigma_step.vectors import Layout
+from sigma_step.vectors import VectorLayout
 
 SPECS = {
     "1-dense.weights": Spec((2, 3), "float32"),
@@ -26,7 +26,7 @@ def gradients() -> dict[str, np.ndarray]:
 
 def test_gradients_lie_one_after_another_by_dtype(gradients: dict[str, np.ndarray]) -> None:
     nodes = {address: symbol(spec.shape, spec.dtype) for address, spec in SPECS.items()}
-    vectors = Layout(SPECS).join(nodes)
+    vectors = VectorLayout(SPECS).join(nodes)
     found = interpret(Graph(tuple(nodes.values()), tuple(vectors.values())), numpy_namespace())(*gradients.values())
     for (dtype, vector), values in zip(vectors.items(), found, strict=True):
         own = [values.ravel() for values in gradients.values() if values.dtype == dtype]
@@ -35,7 +35,7 @@ def test_gradients_lie_one_after_another_by_dtype(gradients: dict[str, np.ndarra
 
 
 def test_each_gradient_is_found_in_its_vector(gradients: dict[str, np.ndarray]) -> None:
-    layout = Layout(SPECS)
+    layout = VectorLayout(SPECS)
     vectors = {
         dtype: np.concatenate([x.ravel() for x in gradients.values() if x.dtype == dtype]) for dtype in layout.sizes
     }
@@ -51,7 +51,7 @@ def test_each_gradient_is_found_in_its_vector(gradients: dict[str, np.ndarray]) 
 
 
 def test_a_change_of_a_view_is_one_of_the_vector() -> None:
-    layout = Layout(SPECS)
+    layout = VectorLayout(SPECS)
     vectors = {dtype: np.zeros(n, dtype) for dtype, n in layout.sizes.items()}
     layout.split(vectors)["1-dense.biases"][...] = 1
     assert vectors["float32"].tolist() == [0] * 6 + [1] * 3

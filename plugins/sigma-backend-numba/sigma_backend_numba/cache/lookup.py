@@ -24,7 +24,7 @@ from sigma_backend_numba.cache.units import assemble, pack, unpack
 from sigma_backend_numba.compiler import language, machine_code
 from sigma_backend_numba.compiler.machine_code import Burst, load_burst
 from sigma_backend_numba.compiler.processor import processor
-from sigma_backend_numba.compiler.units import Source
+from sigma_backend_numba.compiler.units import ProgramText
 from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
 from sigma_backend_numba.lower.kernels import Compiled, Kernel
 from sigma_kernel import graph
@@ -55,7 +55,7 @@ def load(
 def fresh(make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
     """Return a freshly compiled program without caching it."""
     needs, text = make()
-    codes, _ = assemble(Source(text, _names(text)), {}, keep=False)
+    codes, _ = assemble(ProgramText(text, _names(text)), {}, keep=False)
     return needs, load_burst(codes)
 
 
@@ -81,7 +81,7 @@ def _compile_and_store(name: str, make: Callable[[], tuple[Needs, str]], kernels
     needs, text = make()
     scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
     outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
-    source = Source(text, _names(text) | outside, units.key(ROUGHLY if text.startswith(ROUGHLY) else ""))
+    source = ProgramText(text, _names(text) | outside, units.key(ROUGHLY if text.startswith(ROUGHLY) else ""))
     codes, joined = assemble(source, scalars)
     entry = pack([needs, sorted(kernels.keys() - joined)], codes)
     files.write(f"{name}.o", entry)

@@ -18,12 +18,12 @@ from sigma_backend_numba.cache import files
 from sigma_backend_numba.compiler import machine_code
 from sigma_backend_numba.compiler.machine_code import compile_unit, free_memory
 from sigma_backend_numba.compiler.processor import processor
-from sigma_backend_numba.compiler.units import Source, Unit
+from sigma_backend_numba.compiler.units import ProgramText, ProgramUnit
 
 Kernels = Mapping[str, tuple[str, str]]  # LLVM texts with the name of the function in each, by symbol
 
 
-def assemble(source: Source, kernels: Kernels, keep: bool = True) -> tuple[list[bytes], set[str]]:
+def assemble(source: ProgramText, kernels: Kernels, keep: bool = True) -> tuple[list[bytes], set[str]]:
     """Return the object code of a program's units, the burst first, and the symbols of kernels that are linked in.
 
     The burst is compiled for this program; other units are looked up if they are to be kept.
@@ -42,7 +42,7 @@ def assemble(source: Source, kernels: Kernels, keep: bool = True) -> tuple[list[
     return [*codes.values()], joined
 
 
-def _compile_and_store(source: Source, unit: Unit, kernels: Kernels, keep: bool) -> bytes:
+def _compile_and_store(source: ProgramText, unit: ProgramUnit, kernels: Kernels, keep: bool) -> bytes:
     """Return references to the units that a unit calls, the kernels linked into it, and its code; store them."""
     code, called, joined = compile_unit(source, unit, kernels)
     entry = pack([[source.reference(unit, other) for other in called], sorted(joined)], [code])

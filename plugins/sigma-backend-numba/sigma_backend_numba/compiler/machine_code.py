@@ -19,7 +19,7 @@ from typing import Any
 
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.compiler.processor import llvm, processor
-from sigma_backend_numba.compiler.units import Source, Unit
+from sigma_backend_numba.compiler.units import ProgramText, ProgramUnit
 from sigma_backend_numba.scalars import FROM_C
 
 Burst = Callable[[int, int, int, int], int]
@@ -77,8 +77,8 @@ def _mathematics() -> ctypes.CDLL:
 
 
 def compile_unit(
-    source: Source, unit: Unit, kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
-) -> tuple[bytes, list[Unit], set[str]]:
+    source: ProgramText, unit: ProgramUnit, kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
+) -> tuple[bytes, list[ProgramUnit], set[str]]:
     """Return the object code of a unit, the units that it calls, and the symbols of kernels that are linked into it.
 
     ``kernels`` are LLVM texts with the name of the function in each.  A kernel that calls anything local to its process
@@ -90,7 +90,7 @@ def compile_unit(
         return code, called, joined
 
 
-def _assembly(source: Source, unit: Unit) -> tuple[str, list[Unit]]:
+def _assembly(source: ProgramText, unit: ProgramUnit) -> tuple[str, list[ProgramUnit]]:
     """Return a unit as LLVM's text, and the units that it calls."""
     from sigma_backend_numba.compiler.translate import Module  # not needed if the code is cached
 

@@ -17,7 +17,7 @@ from sigma_backend_numba.compiler import amx, dot_products, lanes, typed_values
 from sigma_backend_numba.compiler.intrinsics import WORDS, external
 from sigma_backend_numba.compiler.language import LanguageWord, Outside, Routine
 from sigma_backend_numba.compiler.typed_values import Value, convert, ir, ir_type, number
-from sigma_backend_numba.compiler.units import Source, Unit
+from sigma_backend_numba.compiler.units import ProgramText, ProgramUnit
 
 SIGNS: dict[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.BitAnd: "&",
@@ -36,12 +36,12 @@ KNOWN = 1 << 12  # numbers up to this are part of a unit that is called with the
 class Module:
     """The LLVM module of one unit, which declares the units that it calls."""
 
-    source: Source
+    source: ProgramText
     ir: Any = field(factory=lambda: ir.Module("sigma"), init=False)
-    called: dict[Unit, Any] = field(factory=dict, init=False)
+    called: dict[ProgramUnit, Any] = field(factory=dict, init=False)
     _legs: dict[tuple[str, tuple[str, ...]], Any] = field(factory=dict, init=False)
 
-    def translate(self, unit: Unit) -> None:
+    def translate(self, unit: ProgramUnit) -> None:
         """Translate a unit, as a function with its symbol."""
         tree, names = self.source.definition(unit)
         result = typed_values.WIDE if unit == self.source.burst else ir.VoidType()
@@ -88,8 +88,8 @@ class Module:
         """Translate the body of a function, with the values of those arguments that are known."""
         b = ir.IRBuilder(function.append_basic_block("entry"))
         body = Body(self, b, names, {})
-        for argument, x, kind, known in zip(tree.args.args, function.args, kinds, numbers, strict=True):
-            body.assign(argument.arg, Value(kind, x) if known is None else number(known))
+        for argument, x, kind, given in zip(tree.args.args, function.args, kinds, numbers, strict=True):
+            body.assign(argument.arg, Value(kind, x) if given is None else number(given))
         returned = body.run(tree)
         b.ret(returned.ir) if isinstance(returned, Value) else b.ret_void()
 

@@ -16,13 +16,13 @@ from attrs import define, field, frozen
 
 from sigma_backend_numba.compiler.language import Routine
 
-CALL = re.compile(r"\b(?:task|leg)\d+\b")
+CALL = re.compile(r"\b(?:task|leg)\d++\b")
 LEG = "leg"  # what the names of parts of a burst begin with
 BURST = "burst"
 
 
 @frozen
-class Unit:
+class ProgramUnit:
     """A function of a program's text or of the runtime, for operands of these kinds, some of which are known."""
 
     symbol: str
@@ -33,7 +33,7 @@ class Unit:
 
 
 @define(eq=False)
-class Source:
+class ProgramText:
     """The text of a program, whose last function is the burst, and the meanings of the names in it."""
 
     text: str
@@ -52,39 +52,41 @@ class Source:
         return self.text.splitlines()
 
     @property
-    def burst(self) -> Unit:
+    def burst(self) -> ProgramUnit:
         """Return the unit that runs the program."""
         count = len(self.trees[BURST].args.args)
-        return Unit(BURST, BURST, ("i8",) * count, (None,) * count)
+        return ProgramUnit(BURST, BURST, ("i8",) * count, (None,) * count)
 
     def is_leg(self, name: str) -> bool:
         """Return whether a function is a part of the burst."""
         return name.startswith(LEG) and name in self.trees
 
-    def unit(self, name: str, routine: Routine | None, kinds: tuple[str, ...], numbers: tuple[int | None, ...]) -> Unit:
+    def unit(
+        self, name: str, routine: Routine | None, kinds: tuple[str, ...], numbers: tuple[int | None, ...]
+    ) -> ProgramUnit:
         """Return the unit of a function for such operands."""
         text = f"{routine.function.__module__}.{name}" if routine else self._digest(name)
         parts = (self.made_of, text, *kinds, *map(str, numbers))
         symbol = "unit_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-        return Unit(symbol, name, kinds, numbers, routine)
+        return ProgramUnit(symbol, name, kinds, numbers, routine)
 
-    def definition(self, unit: Unit) -> tuple[ast.FunctionDef, Mapping[str, Any]]:
+    def definition(self, unit: ProgramUnit) -> tuple[ast.FunctionDef, Mapping[str, Any]]:
         """Return the syntax tree of a unit, and the meanings of the names in it."""
         return (unit.routine.tree, unit.routine.names) if unit.routine else (self.trees[unit.name], self.names)
 
-    def reference(self, caller: Unit, unit: Unit) -> list[Any]:
+    def reference(self, caller: ProgramUnit, unit: ProgramUnit) -> list[Any]:
         """Return what names a unit for its caller, as JSON, whatever functions are called in a program."""
-        place = unit.name if unit.routine else self._called(caller.name).index(unit.name)
+        place = unit.name if unit.routine else self._list_callees(caller.name).index(unit.name)
         return [place, unit.kinds, unit.numbers]
 
-    def resolve(self, caller: Unit, reference: Sequence[Any]) -> Unit:
+    def resolve(self, caller: ProgramUnit, reference: Sequence[Any]) -> ProgramUnit:
         """Return the unit that a reference names."""
         place, kinds, numbers = reference
         if isinstance(place, int):
-            return self.unit(self._called(caller.name)[place], None, tuple(kinds), tuple(numbers))
+            return self.unit(self._list_callees(caller.name)[place], None, tuple(kinds), tuple(numbers))
         return self.unit(place, self.definition(caller)[1][place], tuple(kinds), tuple(numbers))
 
-    def _called(self, name: str) -> list[str]:
+    def _list_callees(self, name: str) -> list[str]:
         """Return the functions of the text that a function calls, in order."""
         return [*dict.fromkeys(CALL.findall(self._body(name)))]
 

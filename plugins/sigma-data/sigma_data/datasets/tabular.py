@@ -330,7 +330,7 @@ class Tabular(Divided):
         encoder: Any = self.columns.get(name)
         names_rows = False
         if encoder is None:
-            inferred = infer_kind(name, column)
+            inferred = infer_kind(name, column, is_reason_read=False)
             encoder, names_rows = choose_for(inferred, column), inferred.kind == "identifier"
         return self._maker.make(encoder) if isinstance(encoder, str | Mapping) else encoder, names_rows
 

@@ -43,9 +43,9 @@ class Inferred:
     infinite: int = 0
 
 
-def infer_kind(name: str, column: Any) -> Inferred:
-    """Return the kind of a column, an array of Arrow or one in chunks."""
-    inferred = _infer_kind(name, column)
+def infer_kind(name: str, column: Any, is_reason_read: bool = True) -> Inferred:
+    """Return the kind of a column, an array of Arrow or one in chunks; the reason may be empty if nobody reads it."""
+    inferred = _infer_kind(name, column, is_reason_read)
     infinite = count_infinite(column) if inferred.kind == "number" else 0
     if not infinite:
         return inferred
@@ -66,13 +66,15 @@ def count_infinite(column: Any) -> int:
     return int(pc.sum(pc.is_inf(column), min_count=0).as_py()) if floating else 0
 
 
-def _infer_kind(name: str, column: Any) -> Inferred:
+def _infer_kind(name: str, column: Any, is_reason_read: bool) -> Inferred:
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     present = len(column) - column.null_count
     if not present:
         return Inferred("constant", "every cell is blank")
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return Inferred("other", f"holds {column.type}")
+    if pa.types.is_floating(column.type) and not is_reason_read and _begins_with_reals(column):
+        return Inferred("number", "")
     if pa.types.is_floating(column.type) and (real := _infer_reals(column)):
         return real  # fast: distinct numbers need not be counted
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
@@ -101,6 +103,12 @@ def _infer_reals(column: Any) -> Inferred | None:
         low, high = min(low, least), max(high, most)
         whole = whole and bool((values == np.rint(values)).all())  # up to the first that is not
     return None if whole or low == high else Inferred("number", f"numbers from {low:g} to {high:g}")
+
+
+def _begins_with_reals(column: Any) -> bool:
+    """Return whether there are different numbers in the first chunk of a column, some of which are not whole."""
+    values, low, high = _read_bounded(next(iter(getattr(column, "chunks", [column]))))
+    return low < high and bool((values != np.rint(values)).any())
 
 
 def _read_bounded(column: Any) -> tuple[np.ndarray, float, float]:
