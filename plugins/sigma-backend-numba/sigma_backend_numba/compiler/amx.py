@@ -7,7 +7,7 @@ Manual, TDPBF16PS).  The processor adds in float32, and flushes denormal numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sigma_backend_numba.compiler.lanes import SIDE, VOID, WORD, WORDS_OF, call_intrinsic, equal_words, put
@@ -62,8 +62,20 @@ def _clear_sums(b: Any) -> None:
 
 def _multiply_tiles(b: Any, *operands: Value) -> None:
     """Add the products of two tiles of the first operand and two of the second to the four sums."""
+    _add_products(b, operands, _line())
+
+
+def _multiply_rows(b: Any, *given: Value) -> None:
+    """Add such products; the rows of the second operand are as many words apart as the last argument says."""
+    *operands, apart = given
+    _add_products(b, operands, b.mul(apart.ir, ir.Constant(WIDE, 4)))
+
+
+def _add_products(b: Any, operands: Sequence[Value], apart: Any) -> None:
+    """Load four tiles, and add their products; rows of the last two are ``apart`` bytes apart."""
     for number, place in enumerate(operands, 4):
-        call_intrinsic(b, "llvm.x86.tileloadd64", VOID, [_tile(number), b.bitcast(place.ir, _POINTER), _line()])
+        step = _line() if number < 6 else apart
+        call_intrinsic(b, "llvm.x86.tileloadd64", VOID, [_tile(number), b.bitcast(place.ir, _POINTER), step])
     for number in range(4):
         operands_of = [_tile(number), _tile(4 + number // 2), _tile(6 + number % 2)]
         call_intrinsic(b, "llvm.x86.tdpbf16ps", VOID, operands_of)
@@ -82,5 +94,6 @@ def _line() -> Any:
 
 WORDS: dict[str, Callable[..., None]] = {
     "pairs": _pairs, "halves": _halves, "tiles_ready": _ready, "tiles_done": _release_tiles,
-    "tiles_cleared": _clear_sums, "tiles_multiplied": _multiply_tiles, "tiles_kept": _store_sums,
+    "tiles_cleared": _clear_sums, "tiles_multiplied": _multiply_tiles, "rows_multiplied": _multiply_rows,
+    "tiles_kept": _store_sums,
 }  # fmt: skip

@@ -17,6 +17,7 @@ from sigma_backend_numba.emit.shifted_products import Dots, KernelSlopes, Shifts
 from sigma_backend_numba.emit.single_ops import Writer, operands
 from sigma_backend_numba.emit.task import Task, indent
 from sigma_backend_numba.emit.windows import Windows, windows
+from sigma_backend_numba.lower.tiled_convolutions import TILED
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES, Node
 
@@ -29,7 +30,7 @@ FEW = 4  # filters of a group below which positions, not filters, are contiguous
 def convolution(task: Task, node: Node) -> None:
     """Write the kernel times the planes of each sample, and the epilogue while the result is in the cache."""
     x, w = operands(task, node)
-    how = windows(node, node.inputs[0].shape, node.inputs[1].shape, node.shape)
+    how = windows(node, node.inputs[0].shape, _kernel_shape(node), node.shape)
     (channels, filters), samples = how.group_sides, node.shape[0]
     task.share(costs.product(samples * how.work), samples)
 
@@ -46,8 +47,12 @@ def convolution(task: Task, node: Node) -> None:
         *planes.write_fill(room, "sample", how.channels, node.dtype),
     ]
     lines += [*_distances(how, planes, far), f"for g in range({how.groups}):"]
-    places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {channels * planes.size})")
-    lines += indent(product.lines(*places, f"at({sums}, g * {filters * product.row_length})", "t", far, str(how.taps)))
+    right, to = f"at({room}, g * {channels * planes.size})", f"at({sums}, g * {filters * product.row_length})"
+    if node.attrs.get(TILED):
+        lines += indent(_tile_lines(task, product, how, f"at({w}, g * {filters * channels})", right, to, "", far))
+    else:
+        left = f"at({w}, g * {filters * channels * how.taps})"
+        lines += indent(product.lines(left, right, to, "t", far, str(how.taps)))
     if node in task.schedule.stored:
         result = f"at({task.storage(node)}, n * {prod(node.shape[1:])})"
         lines += [
@@ -64,7 +69,7 @@ def convolution(task: Task, node: Node) -> None:
 def convolution_input(task: Task, node: Node) -> None:
     """Write the gradient of the operand."""
     (g, w), out = operands(task, node), task.storage(node)
-    how = windows(node, node.shape, node.inputs[1].shape, node.inputs[0].shape)
+    how = windows(node, node.shape, _kernel_shape(node), node.inputs[0].shape)
     (channels, filters), samples = how.group_sides, node.shape[0]
     task.share(costs.product(samples * how.work), samples)
 
@@ -77,11 +82,13 @@ def convolution_input(task: Task, node: Node) -> None:
     room = _planes(task, slopes, how.filters, product.excess, node.dtype)
     near, far = task.room(how.taps, "int64"), task.room(how.taps, "int64")
     sums = task.room(how.channels * product.row_length, node.dtype)
-    places = (f"at({w}, g * {filters * channels * how.taps})", f"at({room}, g * {filters * slopes.size})")
+    right, to = f"at({room}, g * {filters * slopes.size})", f"at({sums}, g * {channels * product.row_length})"
     each = [*_reaching(how, slopes, near, far), f"for g in range({how.groups}):"]
-    each += indent(
-        product.lines(*places, f"at({sums}, g * {channels * product.row_length})", f"{near}[t]", far, "taps")
-    )
+    if node.attrs.get(TILED):
+        each += indent(_tile_lines(task, product, how, f"at({w}, g * {filters})", right, to, near, far))
+    else:
+        left = f"at({w}, g * {filters * channels * how.taps})"
+        each += indent(product.lines(left, right, to, f"{near}[t]", far, "taps"))
     each += inside.write_back(sums, product.row_length, "sample", how.channels, node.dtype)
     lines = [
         f"slope = at({g}, n * {prod(node.inputs[0].shape[1:])})",
@@ -90,6 +97,34 @@ def convolution_input(task: Task, node: Node) -> None:
     lines += slopes.write_fill(room, "slope", how.filters, node.dtype)
     lines += wrap_in_loops([(f"r{k}", side) for k, side in enumerate(how.stride)], each)
     task.lines += ["for n in range(lo, hi):", *indent(lines)]
+
+
+def _kernel_shape(node: Node) -> Sequence[int]:
+    """Return the shape of a kernel, whose elements of the windows come first for tiles of bfloat16."""
+    shape = node.inputs[1].shape
+    if not node.attrs.get(TILED):
+        return shape
+    rows, inner = shape[-2:]
+    return (rows, inner, *shape[:-2]) if node.op == "convolution" else (inner, rows, *shape[:-2])
+
+
+def _tile_lines(
+    task: Task, product: Shifts, how: Windows, left: str, right: str, to: str, near: str, far: str
+) -> list[str]:
+    """Return lines that multiply in tiles of bfloat16; without ``near``, all elements of the windows in order."""
+    rows, inner, back = product.rows, product.channels, bool(near)
+    down = inner * how.groups if back else inner
+    apart = rows * inner * how.groups
+    high, deep = -(-rows // 32), -(-inner // 32)
+    words = 16 + 5 * 256 + 512 * high * deep * how.taps  # of the tiles, see ``tile_shifts``
+    words += 16 * deep * product.plane + product.excess + 64
+    lines = list[str]()
+    if not back:
+        near = task.room(how.taps, "int64")
+        lines += [f"for t in range({how.taps}):", f"    {near}[t] = t"]
+    taps, room = "taps" if back else how.taps, task.room(words, "float32")
+    given = f"{left}, {apart}, {down}, {near}, {right}, {product.plane}, {far}, {taps}"
+    return [*lines, f"tile_shifts({given}, {to}, {product.row_length}, {room}, {rows}, {inner})"]
 
 
 def kernel_parts(task: Task, node: Node) -> None:

@@ -24,6 +24,7 @@ from sigma_backend_numba.lower.packing import pack_matrices
 from sigma_backend_numba.lower.pieces import side_by_side
 from sigma_backend_numba.lower.resident import read_in_place
 from sigma_backend_numba.lower.running_sums import summed_later
+from sigma_backend_numba.lower.tiled_convolutions import to_tiles
 from sigma_backend_numba.scalars import SCALARS
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import Graph, Node, constant, map_nodes, rewrite, topological_order, with_inputs
@@ -175,7 +176,8 @@ def _lower_mixed_products(graph: Graph, within: bool = False) -> Graph:
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op != "mixed_matmul":
-            return with_inputs(node, inputs)
+            tiled = to_tiles(node, inputs) if mixed_form() == AMX else None
+            return with_inputs(node, inputs) if tiled is None else tiled
         if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and _large(node, within):
             return evolve(node, op="mixed", inputs=inputs)
         return evolve(node, op="matmul", inputs=tuple(_round_operand(x, node.attrs) for x in inputs), attrs={})

@@ -22,11 +22,12 @@ from sigma_backend_numba.runtime.orders import order
 from sigma_backend_numba.runtime.random import bits, word
 from sigma_backend_numba.runtime.threads import claim, finish, flush
 from sigma_backend_numba.runtime.tile_product import tile_product
+from sigma_backend_numba.runtime.tile_shifts import tile_shifts
 
 ROUGH = {"exponential": rough_exponential, "logarithm": rough_logarithm, "tangent": rough_tangent}
 
 __all__ = [
     "ROUGH", "bits", "check_index", "claim", "dgemm", "dot_product", "exponential", "finish", "flush", "larger",
     "logarithm", "modulo", "order", "remainder", "sgemm", "sign", "smaller", "span", "tangent", "tile_product",
-    "to_bfloat16", "to_float16", "word",
+    "tile_shifts", "to_bfloat16", "to_float16", "word",
 ]  # fmt: skip
