@@ -76,7 +76,8 @@ def test_a_convolution_of_any_geometry_is_that_of_rounded_operands(
 ) -> None:
     x, w, how = geometry
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tiled_convolutions, "LEAST", 1)
+        for name in ("LEAST", "FEW", "MANY"):
+            patch.setattr(tiled_convolutions, name, 0)
         assert count_tiled(both(x, w, **how)) == 2 * (mixed_form() == AMX)
         agree(x, w, how)
 
@@ -87,7 +88,7 @@ def test_a_convolution_of_any_geometry_is_that_of_rounded_operands(
     [
         ((2, 32, 14, 14), (64, 32, 3, 3), PLAIN),
         ((2, 34, 9, 8), (38, 17, 5, 2), {**PLAIN, "groups": 2, "padding": ((2, 2), (0, 0)), "dilation": (1, 2)}),
-        ((2, 17, 9, 9), (33, 17, 1, 1), {**PLAIN, "padding": ((0, 0), (0, 0)), "stride": (2, 2)}),
+        ((2, 17, 13, 13), (33, 17, 1, 1), {**PLAIN, "padding": ((0, 0), (0, 0)), "stride": (2, 2)}),
     ],
 )
 def test_both_forms_agree(monkeypatch: pytest.MonkeyPatch, form: str, x: Any, w: Any, how: dict[str, Any]) -> None:
@@ -97,9 +98,14 @@ def test_both_forms_agree(monkeypatch: pytest.MonkeyPatch, form: str, x: Any, w:
 
 
 def test_few_channels_filters_or_positions_stay_in_vectors() -> None:
-    for x, w in (((2, 15, 8, 8), (16, 15, 3, 3)), ((2, 16, 8, 8), (15, 16, 3, 3)), ((2, 16, 3, 5), (16, 16, 3, 3))):
+    for x, w in (((2, 15, 8, 8), (16, 15, 3, 3)), ((2, 16, 8, 8), (15, 16, 3, 3)), ((2, 16, 5, 6), (16, 16, 3, 3))):
         assert count_tiled(both(x, w, **PLAIN)) == 0
-    assert count_tiled(both((2, 16, 4, 4), (16, 16, 3, 3), **PLAIN)) == 2 * (mixed_form() == AMX)
+    assert count_tiled(both((2, 16, 6, 6), (16, 16, 3, 3), **PLAIN)) == 2 * (mixed_form() == AMX)
+
+
+def test_a_large_kernel_needs_more_positions() -> None:
+    assert count_tiled(both((1, 256, 7, 7), (256, 256, 3, 3), **PLAIN)) == 0
+    assert count_tiled(both((1, 256, 12, 12), (256, 256, 3, 3), **PLAIN)) == 2 * (mixed_form() == AMX)
 
 
 def test_the_number_of_threads_changes_no_bit() -> None:

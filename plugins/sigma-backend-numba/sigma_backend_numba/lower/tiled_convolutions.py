@@ -10,10 +10,12 @@ from math import prod
 
 from attrs import evolve
 
-from sigma_kernel.graph import Node
+from sigma_backend_numba.compiler.tile_sizes import NEAR
+from sigma_kernel.graph import BYTES, Node
 
 TILED = "tiled"  # attribute of such a convolution
-LEAST = 16  # minimum of the channels that are summed, of the rows of the result, and of its positions
+LEAST = 16  # minimum of the channels and the filters of a group
+FEW, MANY = 32, 128  # minimum of positions, and with a kernel that leaves a core's own cache: it is packed per sample
 
 
 def to_tiles(node: Node, inputs: tuple[Node, ...]) -> Node | None:
@@ -25,7 +27,8 @@ def to_tiles(node: Node, inputs: tuple[Node, ...]) -> Node | None:
     x, kernel = (operand.inputs[0] for operand in inputs)
     filters, channels = kernel.shape[0] // node.attrs["groups"], kernel.shape[1]
     places = prod(node.shape[2:]) // (prod(node.attrs["stride"]) if node.op == "convolution_input" else 1)
-    if min(filters, channels, places) < LEAST:
+    large = filters * prod(kernel.shape[1:]) * BYTES[node.dtype] > NEAR
+    if min(filters, channels) < LEAST or places < (MANY if large else FEW):
         return None
     last = (0, 1) if node.op == "convolution" else (1, 0)
     axes = (*range(2, len(kernel.shape)), *last)
