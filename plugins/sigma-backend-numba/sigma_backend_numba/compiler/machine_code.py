@@ -155,6 +155,7 @@ def _link_kernel(module: Any, symbol: str, code: str, name: str) -> bool:
     _optimise(kernel)  # what remains of Numba's own functions is used
     if not all(_found_everywhere(x.name) for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration):
         return False
+    kernel._owned = True  # LLVM destroys it: Ctrl-C before llvmlite notes that must not destroy it twice
     module.link_in(kernel)
     module.get_function(symbol).linkage = "internal"
     return True
@@ -175,6 +176,7 @@ def load_burst(codes: Sequence[bytes], addresses: Mapping[str, int] = MappingPro
         target = _target(SPEED)
         module = llvm().parse_assembly("")
         module.triple = target.triple
+        module._owned = True  # by the engine, as above
         engine = llvm().create_mcjit_compiler(module, target)
         for code in codes:
             engine.add_object_file(llvm().ObjectFileRef.from_data(code))
