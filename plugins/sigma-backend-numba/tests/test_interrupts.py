@@ -30,7 +30,7 @@ def interrupt(frame, event, argument):
 sys.settrace(interrupt)
 try:
     machine_code._link_kernel(module, "own", KERNEL, "kernel")
-    machine_code.load_burst(code)
+    machine_code.load_burst([code])
 except KeyboardInterrupt:
     print("interrupted")
 sys.settrace(None)
