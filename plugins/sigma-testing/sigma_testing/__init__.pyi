@@ -23,6 +23,12 @@ from sigma_testing.exporters import inference as inference
 from sigma_testing.functions import ActivationSuite as ActivationSuite
 from sigma_testing.functions import OpSuite as OpSuite
 from sigma_testing.generators import GeneratorSuite as GeneratorSuite
+from sigma_testing.group.checks import InvariantError as InvariantError
+from sigma_testing.group.schedules import FaultSchedule as FaultSchedule
+from sigma_testing.group.schedules import WorkerFault as WorkerFault
+from sigma_testing.group.schedules import draw_schedule as draw_schedule
+from sigma_testing.group.simulation import GroupSimulation as GroupSimulation
+from sigma_testing.group.simulation import simulate_group as simulate_group
 from sigma_testing.hooks import HookSuite as HookSuite
 from sigma_testing.hooks import small_classifier as small_classifier
 from sigma_testing.hooks import small_regression as small_regression

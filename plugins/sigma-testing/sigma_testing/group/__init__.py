@@ -1,0 +1,1 @@
+"""Groups of workers under simulated faults."""

@@ -1,0 +1,23 @@
+"""Groups of workers keep their invariants: kills, freezes, zombies, and messages that are lost, late or doubled."""
+
+from __future__ import annotations
+
+from sigma_testing import draw_schedule
+from tests.reliability.amount import SEED, amount
+from tests.reliability.groups import simulate_groups
+
+
+def test_groups_keep_their_invariants_under_faults() -> None:
+    seeds = range(SEED, SEED + amount(100, 1_000, 100_000))
+    events, violations = simulate_groups(seeds)
+    assert violations == []
+    assert events > 100 * len(seeds)
+
+
+def test_schedules_have_all_sizes_and_faults() -> None:
+    schedules = [draw_schedule(seed) for seed in range(1_000)]
+    assert {1, 2, 8} <= {each.workers for each in schedules}
+    assert max(each.workers for each in schedules) > 150
+    kinds = {fault.kind for each in schedules for fault in each.faults}
+    assert kinds == {"kill", "kill_all", "freeze", "isolate", "cut", "accuse", "resize", "sleep"}
+    assert all(each.at_least <= each.workers <= each.shards for each in schedules)
