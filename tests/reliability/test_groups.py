@@ -8,7 +8,7 @@ from tests.reliability.groups import simulate_groups
 
 
 def test_groups_keep_their_invariants_under_faults() -> None:
-    seeds = range(SEED, SEED + amount(300, 3_000, 100_000))
+    seeds = range(SEED, SEED + amount(100, 1_000, 100_000))
     events, violations = simulate_groups(seeds)
     assert violations == []
     assert events > 100 * len(seeds)
