@@ -1,0 +1,53 @@
+"""Folds and seeds compile nothing that the first run compiled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sigma_backend_numba.cache import lookup
+from sigma_run.launcher import main
+
+pytestmark = pytest.mark.rooms
+ROWS, BATCH, FOLDS = 150, 10, 5  # of the recipe iris: every fold has as many rows
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty cache of programs; nothing is known in this process, either."""
+    folder = tmp_path / "programs"
+    monkeypatch.setenv("SIGMA_NUMBA_CACHE", str(folder))
+    monkeypatch.setattr(lookup, "_loaded", {})
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def count(cache: Path) -> tuple[int, int]:
+    """Return how many programs there are, and how many units."""
+    return len([*cache.glob("sigma_*.o")]), len([*cache.glob("unit_*.o")])
+
+
+def run(*arguments: str) -> None:
+    settings = ["--backend", "numba", "--set", f"data.batch_size={BATCH}", "--epochs", "2", "--quiet"]
+    assert main(["run", "iris", *settings, *arguments]) == 0
+
+
+def test_a_study_of_five_folds_and_three_seeds_compiles_each_program_once(cache: Path) -> None:
+    assert ROWS // FOLDS * (FOLDS - 1) % BATCH == 0
+    run("--folds", str(FOLDS))
+    programs, units = count(cache)
+    assert programs <= 3  # training, evaluation, and evaluation of the last, smaller batch
+    lookup._loaded.clear()  # as in another process
+    run("--folds", str(FOLDS), "--seeds", "3")
+    assert count(cache) == (programs, units)
+
+
+def test_a_network_with_one_other_size_compiles_few_units(cache: Path) -> None:
+    network = "network.architecture=input(4) + dense(17, activation='tanh') + dense(9) + output(3) + softmax_cross_entropy()"
+    run("--set", network)
+    programs, units = count(cache)
+    run("--set", network.replace("17", "18"))
+    more = count(cache)
+    assert more[0] == 2 * programs
+    assert 0 < more[1] - units < units
