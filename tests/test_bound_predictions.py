@@ -15,7 +15,7 @@ import pytest
 import sigma_backend_numba  # noqa: F401  # left out where this room is not installed
 import sigma_optimisers  # noqa: F401
 from sigma_kernel import Environment
-from sigma_kernel.errors import SigmaDataError
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError
 from sigma_layers import Concat, Input, Output, SoftmaxCrossEntropy
 from sigma_run import Trained, load
 from sigma_step.graphs import prediction_step
@@ -293,3 +293,40 @@ def test_the_quick_way_is_taken_only_where_nothing_has_to_be_prepared(run_folder
         np.full_like(X, np.nan),
     ):
         assert evaluator._plain_samples(other) == {}
+
+
+def test_an_overflow_in_one_block_spoils_no_other(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    data = {"inputs": x, "targets": x[:, :2].copy()}
+    environment, trainer = train(tmp_path, network="input(6) + dense(2, name='loss') + squared_difference()", data=data)
+    with environment:
+        trainer.fit(epochs=1)
+        x[0] = 3e38  # its output is infinite
+        together = trainer.predict(x)
+        apart = np.concatenate([trainer.predict(x[i : i + 1]) for i in range(len(x))])
+    assert not np.isfinite(together[0]).all()
+    np.testing.assert_allclose(together[1:], apart[1:], rtol=1e-5, atol=1e-6)
+
+
+def test_branches_that_are_joined_are_predicted_alone_as_together(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(24, 2, 8, 8)).astype(np.float32)
+    network = """
+        x = input(2, 8, 8)
+        seen = x + conv2d(4, 3, activation="tanh") + conv2d(4, 3) + flatten()
+        concat(seen, x + dense(5, activation="tanh") + flatten()) + dense(9, activation="tanh") + output(2) + squared_difference()
+    """
+    data = {"inputs": x, "targets": x[:, 0, 0, :2].copy()}
+    environment, trainer = train(tmp_path, network=network, data=data)
+    with environment:
+        trainer.fit(epochs=1)
+        together = trainer.predict(x)
+        apart = np.concatenate([trainer.predict(x[i : i + 1]) for i in range(len(x))])
+    np.testing.assert_allclose(together, apart, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [True, 2.0, 0, -1, "8"])
+def test_a_batch_size_that_is_no_whole_number_is_refused_and_forgotten(model: Trained, size: Any) -> None:
+    x = np.zeros((3, 6), np.float32)
+    with pytest.raises(SigmaConfigError, match="predict: batch_size is a whole number from 1 on"):
+        model.predict(x, size)
+    assert len(model.predict(x, 1)) == len(model.predict(x, 2)) == 3

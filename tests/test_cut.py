@@ -34,6 +34,7 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "run": "run",
     "store": "store",
     "testing": "testing",
+    "testing.group": "suites of training",
     "testing.hooks": "suites of training",
     "testing.metrics": "suites of metrics",
     "testing.steering": "suites of training",

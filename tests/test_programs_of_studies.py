@@ -44,7 +44,9 @@ def test_a_study_of_five_folds_and_three_seeds_compiles_each_program_once(cache:
 
 
 def test_a_network_with_one_other_size_compiles_few_units(cache: Path) -> None:
-    network = "network.architecture=input(4) + dense(17, activation='tanh') + dense(9) + output(3) + softmax_cross_entropy()"
+    network = (
+        "network.architecture=input(4) + dense(17, activation='tanh') + dense(9) + output(3) + softmax_cross_entropy()"
+    )
     run("--set", network)
     programs, units = count(cache)
     run("--set", network.replace("17", "18"))

@@ -11,6 +11,7 @@ of the first or the second order, and some in new values of the state, like a tr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -319,7 +320,22 @@ def _padded(draw: Drawing) -> Node:
     return f.pad(x, low, high, between, value=draw.one([0.0, -0.5]))
 
 
+def _flat(draw: Drawing) -> Node:
+    """Return a part of a vector of several values, or all of it."""
+    parts = [draw.any() for _ in range(draw.one([2, 3]))]
+    vector = f.concat(*(f.reshape(x, (-1,)) for x in parts))
+    vector = f.tanh(vector) if draw.happens(0.5) else vector
+    begin = prod(parts[0].shape)
+    return draw.one([vector, f.reshape(f.narrow(vector, 0, begin, begin + prod(parts[1].shape)), parts[1].shape)])
+
+
+def _gated(draw: Drawing) -> Node:
+    return ops.barrier(draw.any(), draw.any())
+
+
 def _joined(draw: Drawing) -> Node:
+    if draw.happens(0.3):
+        return _flat(draw)
     x = draw.any()
     axis = draw.axis(x)
     return f.concat(x, draw.like(*(draw.one(draw.sides) if k == axis else s for k, s in enumerate(x.shape))), axis=axis)
@@ -399,7 +415,7 @@ SMALL: tuple[Move, ...] = (
     _pair(lambda x, y: ops.mod(x, f.abs(y) + 0.7)), _chosen, lambda draw: _cast(draw, draw.value()), _counted,
     _beside_constants,
 )  # fmt: skip
-FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _padded, _joined, _looked_up)
+FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _gated, _padded, _joined, _looked_up)
 REDUCTIONS: tuple[Move, ...] = (_reduced, _reduced, _reduced, lambda draw: f.softmax(draw.any(), -1))
 PRODUCTS: tuple[Move, ...] = (_product, _product, _product, _product, _integers, _in_16_bits)
 INSIDE = (SMALL, SMALL, FORMS, REDUCTIONS, PRODUCTS)

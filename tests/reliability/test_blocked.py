@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import sigma_data  # noqa: F401  # left out where this room is not installed
 from tests.reliability.amount import SEED, amount
 from tests.reliability.blocked import compare, draw_case
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import json
 import logging
 import os
 import shutil
@@ -421,3 +423,12 @@ def test_level_processor_and_compiler_are_parts_of_all_symbols(part: str, monkey
         monkeypatch.setattr(units, part, lambda: ("other", "+none") if part == "processor" else "other")
     assert units.key("") != before
     assert units.key("roughly") != units.key("")
+
+
+def test_a_routine_is_found_again_by_its_module_whoever_calls_it() -> None:
+    program = ProgramText("def task0(x):\n    x[0] = 1\n\n\ndef burst(table, n, t, T):\n    return 0\n", {})
+    caller = program.unit("task0", None, ("*f4",), (None,))
+    routine = importlib.import_module("sigma_backend_numba.runtime.tile_product").lay
+    unit = program.unit("lay", routine, ("*f4", "i8"), (None, 3))
+    again = program.resolve(caller, json.loads(json.dumps(program.reference(caller, unit))))
+    assert (again, again.routine) == (unit, routine)

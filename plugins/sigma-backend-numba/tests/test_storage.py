@@ -204,3 +204,14 @@ def test_parts_of_a_vector_take_no_memory_besides() -> None:
     vector = symbol(joined.shape, "float32")
     function = NumbaBackend(threads=1).lower(Graph((vector, x, y), (joined,)), {0: 0})
     assert function.machine.needs["arena"] < 10_000  # the vector has 808,000 bytes
+
+
+def test_a_place_in_a_vector_is_reserved_from_the_first_part_on() -> None:
+    x, w, v, z = (symbol(shape) for shape in ((5, 3), (3, 16), (3, 16), (5, 16)))
+    graph = Graph((x, w, v, z), (f.tanh(f.concat(_flat((x @ w) + (x @ v)), _flat(z + 1.0))),))
+    draw = np.random.default_rng(0)
+    arrays = [draw.normal(size=node.shape).astype(np.float32) for node in graph.inputs]
+    (wanted,) = interpret(graph, numpy_namespace())(*arrays)
+    for threads in (1, 2):
+        (found,) = NumbaBackend(threads=threads).lower(graph, {})(*arrays)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)

@@ -10,6 +10,7 @@ import ast
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from attrs import define, field, frozen
@@ -65,6 +66,7 @@ class ProgramText:
         self, name: str, routine: Routine | None, kinds: tuple[str, ...], numbers: tuple[int | None, ...]
     ) -> ProgramUnit:
         """Return the unit of a function for such operands."""
+        name = routine.function.__name__ if routine else name
         text = f"{routine.function.__module__}.{name}" if routine else self._digest(name)
         parts = (self.made_of, text, *kinds, *map(str, numbers))
         symbol = "unit_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
@@ -76,15 +78,17 @@ class ProgramText:
 
     def reference(self, caller: ProgramUnit, unit: ProgramUnit) -> list[Any]:
         """Return what names a unit for its caller, as JSON, whatever functions are called in a program."""
-        place = unit.name if unit.routine else self._list_callees(caller.name).index(unit.name)
-        return [place, unit.kinds, unit.numbers]
+        if unit.routine is not None:
+            return [f"{unit.routine.function.__module__}:{unit.name}", unit.kinds, unit.numbers]
+        return [self._list_callees(caller.name).index(unit.name), unit.kinds, unit.numbers]
 
     def resolve(self, caller: ProgramUnit, reference: Sequence[Any]) -> ProgramUnit:
         """Return the unit that a reference names."""
         place, kinds, numbers = reference
         if isinstance(place, int):
             return self.unit(self._list_callees(caller.name)[place], None, tuple(kinds), tuple(numbers))
-        return self.unit(place, self.definition(caller)[1][place], tuple(kinds), tuple(numbers))
+        module, _, name = place.partition(":")
+        return self.unit(name, getattr(import_module(module), name), tuple(kinds), tuple(numbers))
 
     def _list_callees(self, name: str) -> list[str]:
         """Return the functions of the text that a function calls, in order."""

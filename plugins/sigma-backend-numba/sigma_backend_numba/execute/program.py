@@ -125,7 +125,8 @@ def step_job(step: Step, approximate: bool = False) -> Job:
     around = frame(kinds, [donated.get(i) for i in range(len(step.graph.outputs))], len(held))
     sections = step.graph.inputs[len(step.state) : len(step.state) + len(step.data)]
     batch = sections[0].shape[0] if sections else 0
-    watched = len(step.writes) + step.ring.index("loss") if "loss" in step.ring else None
+    trains = bool(step.writes) and "loss" in step.ring  # an output of a prediction may have any name
+    watched = len(step.writes) + step.ring.index("loss") if trains else None
     return Job(graph, around, batch, watched, approximate, held)
 
 

@@ -252,7 +252,8 @@ class GroupSchedule:
         A result is computed when the first of the operands is that is written to its place in it.
         """
         producer = node.inputs[0] if node.op == "part" else node
-        placed = (x for x in node.inputs if self.within.get(x, (None,))[0] is node) if node.op in REPLACING else ()
+        operands = {*node.inputs, *map(source, node.inputs)} if node.op in REPLACING else ()
+        placed = (x for x in operands if self.within.get(x, (None,))[0] is node)
         return min(self.grouping.groups.of[x].level for x in (producer, *placed))
 
 

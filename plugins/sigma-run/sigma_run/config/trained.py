@@ -149,6 +149,8 @@ class Trained:
         """
         if isinstance(samples, str | Path):
             return self.predict_table(samples)
+        if batch_size is not None and (type(batch_size) is not int or batch_size < 1):
+            raise SigmaConfigError(f"predict: batch_size is a whole number from 1 on (got {batch_size!r}).")
         if type(samples) is not np.ndarray or samples.dtype.kind not in "fiub":
             evaluator, steps, samples = self._ready(samples, batch_size)
             return evaluator.predict(steps, samples)
