@@ -313,7 +313,8 @@ def test_branches_that_are_joined_are_predicted_alone_as_together(tmp_path: Path
     network = """
         x = input(2, 8, 8)
         seen = x + conv2d(4, 3, activation="tanh") + conv2d(4, 3) + flatten()
-        concat(seen, x + dense(5, activation="tanh") + flatten()) + dense(9, activation="tanh") + output(2) + squared_difference()
+        joined = concat(seen, x + dense(5, activation="tanh") + flatten())
+        joined + dense(9, activation="tanh") + output(2) + squared_difference()
     """
     data = {"inputs": x, "targets": x[:, 0, 0, :2].copy()}
     environment, trainer = train(tmp_path, network=network, data=data)
