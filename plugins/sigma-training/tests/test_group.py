@@ -47,9 +47,15 @@ def group(workers: int = 2, **settings: float) -> WorkerGroup:
     made.on(Resize(workers))
     for worker in range(workers):
         made.on(WorkerReady(worker))
-    for worker in range(workers):
-        made.on(WorkerJoined(worker, made.generation))
+    join(made, 0)
+    join(made, *range(workers))  # the first was alone in its generation
     return made
+
+
+def join(made: WorkerGroup, *workers: int) -> list[object]:
+    """Return the answers to workers that join the present generation."""
+    generation = made.generation
+    return [answer for worker in workers for answer in made.on(WorkerJoined(worker, generation))]
 
 
 def report(made: WorkerGroup, end: int, *digests: str) -> list[object]:
@@ -200,6 +206,22 @@ def test_silence_is_a_loss_but_not_while_the_operator_was_suspended():
     kinds = [[answer.kind for answer in made.on(Tick(500.0 + t)) if isinstance(answer, Notice)] for t in (1, 2, 3)]
     assert kinds == [[], [], ["lost", "generation"]]
     assert made.members == (0,)
+
+
+def test_workers_that_are_ready_wait_for_those_that_join_and_for_a_burst():
+    made = WorkerGroup(shards=4)
+    made.on(Resize(4))
+    _, *joins = made.on(WorkerReady(2))
+    assert [order.members for order in joins] == [(2,)]
+    assert made.on(WorkerReady(0)) == made.on(WorkerReady(1)) == []
+    _, generation, *joins = join(made, 2)  # all that are ready join at once
+    assert (generation.text, [order.worker for order in joins]) == ("0, 1, 2", [0, 1, 2])
+    made.on(Advance(at(3)))
+    assert made.on(WorkerReady(3)) == []
+    orders = [answer for answer in join(made, 0, 1, 2) if isinstance(answer, ComputeOrder)]
+    assert [order.worker for order in orders] == [0, 1, 2]
+    *_, generation, _, _, _, last = report(made, 3, "a", "a", "a")
+    assert (generation.text, last.worker, last.donor) == ("0, 1, 2, 3", 3, 0)
 
 
 def test_fewer_workers_are_reached_between_bursts():

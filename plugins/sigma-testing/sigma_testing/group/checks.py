@@ -151,6 +151,10 @@ class GroupChecks:
         self.expect(notice.generation == self.generation + 1, "generations do not count up")
         self.generation = notice.generation
         self.expect(self.fenced.isdisjoint(self.world.group.members), "a fenced worker is a member again")
+        members = [self.world.workers[number].member for number in self._members]
+        settled = all(each.joined and each.generation == notice.generation - 1 for each in members)
+        left = not self.world.group.roster.keys() >= {*self._members}
+        self.expect(left or settled, "a generation ends before it has joined, and no member has left")
 
     def _check_failure(self, notice: Notice) -> None:
         self.expect(notice.text == TRACEBACK and notice.worker == 0, f"the run fails: {notice.text}")

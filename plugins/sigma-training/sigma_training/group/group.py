@@ -230,10 +230,14 @@ class WorkerGroup:
 
     # -- from what there is to what is wanted --------------------------------------------------------------------------
     def _proceed(self) -> Output:
-        """Return the orders that the present state needs: a new generation, or what is next in this one."""
+        """Return the orders that the present state needs: a new generation, or what is next in this one.
+
+        Those that wait join between bursts or for want of members, and not while others join.
+        """
         self.computing &= not self.broken
         orders = self._leave(self._superfluous()) if self._is_settled() else []
-        if self.broken or (not self.computing and WAITING in self.roster.values()):
+        is_open = self._is_settled() and (self.burst is None or len(self.members) < self.at_least)
+        if self.broken or (is_open and WAITING in self.roster.values()):
             orders += self._form_generation()
         return orders + self._continue()
 
