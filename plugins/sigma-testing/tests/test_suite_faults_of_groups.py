@@ -70,10 +70,9 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # a module, what it says, and what 
     "the state of a short group is not kept": ("group", "self.keeping |= self.commit != self.kept", "pass"),
     "a pause has no end": ("group", "            self.paused = short\n", ""),
     # -- time --
-    "silent workers are members for ever": ("group", "reasons |= dict.fromkeys(self._silence.silent()",
-                                            "dict.fromkeys(self._silence.silent()"),
+    "silent workers are members for ever": ("group", "if silent := self._silence.silent():", "if silent := []:"),
     "nobody is heard": ("group", "            self._silence.hear(event.worker)\n", ""),
-    "silence is counted too soon": ("silence", ">= self.limit)", ">= self.limit / 8)"),
+    "silence is counted too soon": ("silence", ">= self.patience)", ">= self.patience / 8)"),
     "a suspended operator loses its workers": ("silence", "min(max(seconds - self._last, 0.0), self.step)",
                                                "max(seconds - self._last, 0.0)"),
     "orders are not repeated": ("group", "if event.seconds - self._sent < self._silence.step / 2:", "if True:"),

@@ -208,6 +208,26 @@ def test_silence_is_a_loss_but_not_while_the_operator_was_suspended():
     assert made.members == (0,)
 
 
+def test_patience_grows_with_each_loss_by_silence_and_shrinks_with_each_commit():
+    made, seconds, texts = group(4, lost_after=4.0), 0.0, list[str]()
+    made.on(Tick(seconds))
+    while len(made.members) > 1:
+        seconds += 1.0
+        silent = made.members[-1]
+        join(made, *made.members[:-1])  # they speak
+        lost = [answer for answer in made.on(Tick(seconds)) if isinstance(answer, Notice) and answer.kind == "lost"]
+        assert {answer.worker for answer in lost} <= {silent}
+        texts += [f"{answer.text}, {seconds:g}" for answer in lost]
+    assert texts == ["silent for 4 s, 4", "silent for 8 s, 11", "silent for 16 s, 26"]
+    join(made, 0)
+    patiences = list[float]()
+    for end in (1, 2, 3):
+        made.on(Advance(at(end)))
+        report(made, end, "a")
+        patiences.append(made._silence.patience)
+    assert patiences == [8.0, 4.0, 4.0]
+
+
 def test_workers_that_are_ready_wait_for_those_that_join_and_for_a_burst():
     made = WorkerGroup(shards=4)
     made.on(Resize(4))

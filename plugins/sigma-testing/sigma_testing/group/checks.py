@@ -199,8 +199,9 @@ class GroupChecks:
     def _check_liveness(self) -> None:
         """Check that the dead are found."""
         world, group = self.world, self.world.group
+        most = 8 * world.schedule.lost_after + 60 * world.schedule.delay + 10.0  # its last words may be late
         for number, worker in world.workers.items():
-            late = not worker.alive and world.time - worker.died > 4 * world.schedule.lost_after + 10.0
+            late = not worker.alive and world.time - worker.died > most
             self.expect(not late or number not in group.roster, f"worker {number} ended, and is not lost")
 
     def _check_memory(self) -> None:

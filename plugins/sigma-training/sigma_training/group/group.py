@@ -61,7 +61,8 @@ class WorkerGroup:
     Args:
         shards: Parts of every batch, which the configuration fixes; at most so many workers.
         at_least: Fewer members than this wait until others join.
-        lost_after: Seconds of silence after which a worker is lost.
+        lost_after: Seconds of silence after which a worker is lost. Each time that workers are, the seconds double, to
+            four times as many; each commit halves them again.
         commit: The state to begin with, which the operator holds: that of the blueprint, or of a checkpoint.
     """
 
@@ -144,7 +145,9 @@ class WorkerGroup:
     def _on_tick(self, event: Tick) -> Output:
         self._silence.tick(event.seconds)
         reasons = dict.fromkeys(choose_outcasts(self.cuts), "other workers do not reach it")
-        reasons |= dict.fromkeys(self._silence.silent(), f"silent for {self.lost_after:g} s")
+        if silent := self._silence.silent():
+            reasons |= dict.fromkeys(silent, f"silent for {self._silence.patience:g} s")
+            self._silence.stretch(2.0)
         self.cuts.clear()
         orders = self._lose(reasons) if reasons else []
         if event.seconds - self._sent < self._silence.step / 2:
@@ -225,6 +228,7 @@ class WorkerGroup:
             return self._fail(_describe_difference(reports[0], other))
         self.commit, self.burst, self.computing = reports[0].commit, None, False
         self.computed.clear()
+        self._silence.stretch(0.5)
         orders: Output = [ApplyOrder(worker, self.generation, self.commit) for worker in self.members]
         return [*orders, self._notice("committed", records=reports[0].records), *self._proceed()]
 
