@@ -45,6 +45,7 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # a module, what it says, and what 
     "nobody may join a short group": ("group", "(self.burst is None or len(self.members) < self.at_least)",
                                       "self.burst is None"),
     # -- bursts and shards --
+    "a burst from elsewhere is computed": ("group", "if event.begin != here:", "if False:"),
     "a burst is committed before all have computed": ("group", "len(self.computed) == len(self.members)",
                                                       "len(self.computed) >= len(self.members) - 1"),
     "a burst is committed and begun again": ("group", "= reports[0].commit, None, False",

@@ -100,7 +100,7 @@ class GroupChecks:
             self.expect(is_listed and output.worker not in self.fenced, "an order goes to a worker that is no member")
 
     def _accept(self, notice: Notice) -> None:
-        self.expect(notice.kind in ("joined", "paused"), f"notice {notice.kind}")
+        self.expect(notice.kind in ("joined", "paused", "refused"), f"notice {notice.kind}")
 
     def _check_compute(self, order: ComputeOrder) -> None:
         world, group = self.world, self.world.group

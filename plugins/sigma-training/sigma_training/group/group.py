@@ -99,7 +99,8 @@ class WorkerGroup:
         """Return orders and notices that follow from an event.
 
         Raises SigmaConfigError for a number of workers that is not possible, SigmaStateError for a burst while another
-        one is computed, or that ends before it begins; nothing has changed then.
+        one is computed, or that ends before it begins; nothing has changed then. A burst that begins elsewhere than at
+        the committed position was decided before a rewind, say: the answer is the notice ``refused``.
         """
         if isinstance(event, WorkerEvent):
             if event.worker not in self.roster:
@@ -157,6 +158,8 @@ class WorkerGroup:
 
     def _on_advance(self, event: Advance) -> Output:
         here = self.commit.position
+        if event.begin != here:
+            return [self._notice("refused", text=f"a burst from {event.begin}: the group is at {here}")]
         if self.burst is not None or event.end.iteration <= here.iteration:
             busy = f", and computes as far as {self.burst.end.iteration}" if self.burst else ""
             raise SigmaStateError(
