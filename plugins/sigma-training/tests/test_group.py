@@ -286,3 +286,13 @@ def test_a_worker_ends_within_its_patience_if_the_operator_is_gone():
     answers = [member.on(Tick(float(second))) for second in range(7)]
     assert answers == [[], [], [], [], [], [EndWorker("no word from the operator for 5 s")], []]
     assert GroupMember(1).on(WorkerLost(1, "the connection is closed")) == [EndWorker("the connection is closed")]
+
+
+def test_a_worker_repeats_an_error_of_the_user_until_it_is_to_leave():
+    member, failure = GroupMember(0), WorkerFailed(0, "Traceback ...")
+    member.on(JoinOrder(0, 1, START, (0,), None))
+    assert member.on(Tick(0.0)) == []
+    assert member.on(failure) == [failure]
+    assert member.on(Tick(1.0)) == member.on(Tick(2.0)) == [failure]
+    assert member.on(LeaveOrder(0, "the run has failed")) == [EndWorker("the run has failed")]
+    assert member.on(Tick(3.0)) == []
