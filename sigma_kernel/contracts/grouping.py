@@ -111,8 +111,15 @@ class Tick(GroupEvent):
 
 @frozen(repr=False)
 class Advance(GroupEvent):
-    """A burst to be computed, from the position of the group to ``end``, with the live values of all its iterations."""
+    """A burst to be computed, with the live values of all its iterations.
 
+    Args:
+        begin: The position that the operator decided from; the group refuses the burst if it is elsewhere by now.
+        end: The position after the burst.
+        live: The live values.
+    """
+
+    begin: Position
     end: Position
     live: Mapping[str, Any] = field(factory=dict)
     __repr__ = brief
@@ -217,11 +224,11 @@ class Notice:
     """What a group tells the operator: a change for the journal, or the outcome of a burst.
 
     Args:
-        kind: joined, lost or generation, which are rows of the journal; committed, paused, rewound or failed.
+        kind: joined, lost or generation, which are rows of the journal; committed, paused, rewound, refused or failed.
         generation: The generation after it.
         position: The position after it.
         worker: The worker that joined, was lost or failed.
-        text: The members of a generation, the reason of a loss, the traceback of a failure.
+        text: The members of a generation, the reason of a loss or refusal, the traceback of a failure.
         records: The records of a committed burst.
     """
 

@@ -14,6 +14,16 @@ def test_groups_keep_their_invariants_under_faults() -> None:
     assert events > 100 * len(seeds)
 
 
+def test_many_workers_make_progress_although_messages_are_lost_and_late() -> None:
+    slow = draw_schedule(8779)
+    assert (slow.workers, slow.loss, slow.late, slow.delay, slow.lost_after) == (31, 0.1, 0.3, 0.3, 5.0)
+    assert simulate_groups([slow.seed])[1] == []
+
+
+def test_an_error_of_the_user_ends_a_run_although_its_message_is_lost() -> None:
+    assert simulate_groups([7550, 14135])[1] == []
+
+
 def test_schedules_have_all_sizes_and_faults() -> None:
     schedules = [draw_schedule(seed) for seed in range(1_000)]
     assert {1, 2, 8} <= {each.workers for each in schedules}

@@ -41,15 +41,25 @@ def at(iteration: int) -> Position:
     return Position(0, iteration)
 
 
+def advance(begin: int, end: int, **live: float) -> Advance:
+    return Advance(at(begin), at(end), live)
+
+
 def group(workers: int = 2, **settings: float) -> WorkerGroup:
     """Return a group whose workers have joined."""
     made = WorkerGroup(shards=4, **settings)
     made.on(Resize(workers))
     for worker in range(workers):
         made.on(WorkerReady(worker))
-    for worker in range(workers):
-        made.on(WorkerJoined(worker, made.generation))
+    join(made, 0)
+    join(made, *range(workers))  # the first was alone in its generation
     return made
+
+
+def join(made: WorkerGroup, *workers: int) -> list[object]:
+    """Return the answers to workers that join the present generation."""
+    generation = made.generation
+    return [answer for worker in workers for answer in made.on(WorkerJoined(worker, generation))]
 
 
 def report(made: WorkerGroup, end: int, *digests: str) -> list[object]:
@@ -97,16 +107,31 @@ def test_fewer_workers_than_at_least_are_refused():
 def test_a_burst_during_another_one_or_into_the_past_is_refused():
     made = group()
     with pytest.raises(SigmaStateError, match="Advance to iteration 0: the group is at iteration 0"):
-        made.on(Advance(at(0)))
-    made.on(Advance(at(3)))
+        made.on(advance(0, 0))
+    made.on(advance(0, 3))
     with pytest.raises(SigmaStateError, match="and computes as far as 3. Wait"):
-        made.on(Advance(at(5)))
+        made.on(advance(0, 5))
+
+
+def test_a_burst_that_was_decided_before_the_group_went_back_is_refused():
+    made = group()
+    made.on(advance(0, 3))
+    report(made, 3, "a", "a")
+    for worker in (0, 1):
+        made.on(WorkerLost(worker))
+    [refusal] = made.on(advance(3, 6))
+    assert (refusal.kind, refusal.position, made.burst) == ("refused", at(0), None)
+    assert refusal.text == f"a burst from {at(3)}: the group is at {at(0)}"
+    assert made.on(advance(0, 3)) == []
+    assert made.burst == advance(0, 3)
+    [refusal] = made.on(Advance(Position(0, 0, 1), at(3)))  # of another version of the data
+    assert (refusal.kind, made.burst) == ("refused", advance(0, 3))
 
 
 # -- bursts ------------------------------------------------------------------------------------------------------------
 def test_a_burst_is_committed_once_all_members_have_the_same_result():
     made = group()
-    orders = made.on(Advance(at(3), {"learning_rate": 0.1}))
+    orders = made.on(advance(0, 3, learning_rate=0.1))
     shares = {0: (0, 1), 1: (2, 3)}
     assert orders == [ComputeOrder(w, made.generation, START, at(3), {"learning_rate": 0.1}, shares) for w in (0, 1)]
     apply_0, apply_1, notice = report(made, 3, "a", "a")
@@ -117,14 +142,14 @@ def test_a_burst_is_committed_once_all_members_have_the_same_result():
 
 def test_a_burst_ends_early_if_all_members_say_so():
     made = group()
-    made.on(Advance(at(8)))
+    made.on(advance(0, 8))
     assert isinstance(report(made, 5, "a", "a")[-1], Notice)  # the loss was not finite
     assert made.commit.position == at(5)
 
 
 def test_workers_with_different_bits_end_the_run_and_are_named():
     made = group()
-    made.on(Advance(at(3)))
+    made.on(advance(0, 3))
     notice, *leaving = report(made, 3, "a", "b")
     assert notice.kind == "failed"
     assert notice.text.startswith("workers 0 and 1 differ after iteration 3")
@@ -134,7 +159,7 @@ def test_workers_with_different_bits_end_the_run_and_are_named():
 
 def test_a_member_that_is_lost_before_the_commit_has_its_shards_computed_by_others():
     made = group()
-    made.on(Advance(at(3)))
+    made.on(advance(0, 3))
     made.on(WorkerComputed(0, Commit(at(3), made.generation)))
     first = made.generation
     lost, leave, generation, join = made.on(WorkerLost(1, "the process has ended"))
@@ -149,7 +174,7 @@ def test_a_member_that_is_lost_before_the_commit_has_its_shards_computed_by_othe
 
 def test_an_error_of_the_user_ends_the_run_at_once_with_its_traceback_and_worker():
     made = group()
-    made.on(Advance(at(3)))
+    made.on(advance(0, 3))
     notice, *leaving = made.on(WorkerFailed(1, "Traceback ..."))
     assert notice == Notice("failed", made.generation, at(0), 1, "Traceback ...")
     assert [order.worker for order in leaving] == [0, 1]
@@ -158,9 +183,9 @@ def test_an_error_of_the_user_ends_the_run_at_once_with_its_traceback_and_worker
 # -- states ------------------------------------------------------------------------------------------------------------
 def test_a_group_that_is_short_keeps_its_state_and_computes_once_it_is_not():
     made = group(at_least=2)
-    made.on(Advance(at(3)))
+    made.on(advance(0, 3))
     report(made, 3, "a", "a")
-    made.on(Advance(at(6)))
+    made.on(advance(3, 6))
     answers = made.on(WorkerLost(0))
     assert [answer.kind for answer in answers if isinstance(answer, Notice)] == ["lost", "generation", "paused"]
     assert made.on(WorkerJoined(1, made.generation)) == [KeepOrder(1, made.generation, made.commit)]
@@ -176,11 +201,11 @@ def test_a_group_that_is_short_keeps_its_state_and_computes_once_it_is_not():
 
 def test_a_group_that_has_lost_all_goes_back_to_the_state_that_the_operator_holds():
     made = group()
-    made.on(Advance(at(3)))
+    made.on(advance(0, 3))
     report(made, 3, "a", "a")
     made.on(KeepState())
     made.on(StateKept(made.commit))
-    made.on(Advance(at(6)))
+    made.on(advance(3, 6))
     report(made, 6, "b", "b")
     made.on(WorkerLost(0))
     answers = made.on(WorkerLost(1))
@@ -202,9 +227,45 @@ def test_silence_is_a_loss_but_not_while_the_operator_was_suspended():
     assert made.members == (0,)
 
 
+def test_patience_grows_with_each_loss_by_silence_and_shrinks_with_each_commit():
+    made, seconds, texts = group(4, lost_after=4.0), 0.0, list[str]()
+    made.on(Tick(seconds))
+    while len(made.members) > 1:
+        seconds += 1.0
+        silent = made.members[-1]
+        join(made, *made.members[:-1])  # they speak
+        lost = [answer for answer in made.on(Tick(seconds)) if isinstance(answer, Notice) and answer.kind == "lost"]
+        assert {answer.worker for answer in lost} <= {silent}
+        texts += [f"{answer.text}, {seconds:g}" for answer in lost]
+    assert texts == ["silent for 4 s, 4", "silent for 8 s, 11", "silent for 16 s, 26"]
+    join(made, 0)
+    patiences = list[float]()
+    for end in (1, 2, 3):
+        made.on(advance(end - 1, end))
+        report(made, end, "a")
+        patiences.append(made._silence.patience)
+    assert patiences == [8.0, 4.0, 4.0]
+
+
+def test_workers_that_are_ready_wait_for_those_that_join_and_for_a_burst():
+    made = WorkerGroup(shards=4)
+    made.on(Resize(4))
+    _, *joins = made.on(WorkerReady(2))
+    assert [order.members for order in joins] == [(2,)]
+    assert made.on(WorkerReady(0)) == made.on(WorkerReady(1)) == []
+    _, generation, *joins = join(made, 2)  # all that are ready join at once
+    assert (generation.text, [order.worker for order in joins]) == ("0, 1, 2", [0, 1, 2])
+    made.on(advance(0, 3))
+    assert made.on(WorkerReady(3)) == []
+    orders = [answer for answer in join(made, 0, 1, 2) if isinstance(answer, ComputeOrder)]
+    assert [order.worker for order in orders] == [0, 1, 2]
+    *_, generation, _, _, _, last = report(made, 3, "a", "a", "a")
+    assert (generation.text, last.worker, last.donor) == ("0, 1, 2, 3", 3, 0)
+
+
 def test_fewer_workers_are_reached_between_bursts():
     made = group(3)
-    made.on(Advance(at(3)))
+    made.on(advance(0, 3))
     assert made.on(Resize(1)) == []
     answers = report(made, 3, "a", "a", "a")
     assert LeaveOrder(2, "fewer workers are wanted") in answers
@@ -225,3 +286,13 @@ def test_a_worker_ends_within_its_patience_if_the_operator_is_gone():
     answers = [member.on(Tick(float(second))) for second in range(7)]
     assert answers == [[], [], [], [], [], [EndWorker("no word from the operator for 5 s")], []]
     assert GroupMember(1).on(WorkerLost(1, "the connection is closed")) == [EndWorker("the connection is closed")]
+
+
+def test_a_worker_repeats_an_error_of_the_user_until_it_is_to_leave():
+    member, failure = GroupMember(0), WorkerFailed(0, "Traceback ...")
+    member.on(JoinOrder(0, 1, START, (0,), None))
+    assert member.on(Tick(0.0)) == []
+    assert member.on(failure) == [failure]
+    assert member.on(Tick(1.0)) == member.on(Tick(2.0)) == [failure]
+    assert member.on(LeaveOrder(0, "the run has failed")) == [EndWorker("the run has failed")]
+    assert member.on(Tick(3.0)) == []

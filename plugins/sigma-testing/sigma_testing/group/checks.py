@@ -100,7 +100,7 @@ class GroupChecks:
             self.expect(is_listed and output.worker not in self.fenced, "an order goes to a worker that is no member")
 
     def _accept(self, notice: Notice) -> None:
-        self.expect(notice.kind in ("joined", "paused"), f"notice {notice.kind}")
+        self.expect(notice.kind in ("joined", "paused", "refused"), f"notice {notice.kind}")
 
     def _check_compute(self, order: ComputeOrder) -> None:
         world, group = self.world, self.world.group
@@ -151,6 +151,10 @@ class GroupChecks:
         self.expect(notice.generation == self.generation + 1, "generations do not count up")
         self.generation = notice.generation
         self.expect(self.fenced.isdisjoint(self.world.group.members), "a fenced worker is a member again")
+        members = [self.world.workers[number].member for number in self._members]
+        settled = all(each.joined and each.generation == notice.generation - 1 for each in members)
+        left = not self.world.group.roster.keys() >= {*self._members}
+        self.expect(left or settled, "a generation ends before it has joined, and no member has left")
 
     def _check_failure(self, notice: Notice) -> None:
         self.expect(notice.text == TRACEBACK and notice.worker == 0, f"the run fails: {notice.text}")
@@ -195,8 +199,9 @@ class GroupChecks:
     def _check_liveness(self) -> None:
         """Check that the dead are found."""
         world, group = self.world, self.world.group
+        most = 8 * world.schedule.lost_after + 60 * world.schedule.delay + 10.0  # its last words may be late
         for number, worker in world.workers.items():
-            late = not worker.alive and world.time - worker.died > 4 * world.schedule.lost_after + 10.0
+            late = not worker.alive and world.time - worker.died > most
             self.expect(not late or number not in group.roster, f"worker {number} ended, and is not lost")
 
     def _check_memory(self) -> None:

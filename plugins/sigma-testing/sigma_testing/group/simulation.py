@@ -27,6 +27,7 @@ from sigma_kernel.contracts.grouping import (
     JoinOrder,
     KeepState,
     Notice,
+    Position,
     Resize,
     StartOrder,
     StateKept,
@@ -104,7 +105,7 @@ class GroupSimulation:
             self.network.call_later(fault.at, self._strike, fault)
         self._tell(Resize(self.schedule.workers))
         self._tick()
-        self._advance()
+        self._advance(self.group.commit.position)
         calm = max((fault.at + fault.seconds for fault in self.schedule.faults), default=0.0)
         while not self.is_over:
             self.checks.expect(self.time < calm + GRACE, "no progress: training does not end")
@@ -139,9 +140,9 @@ class GroupSimulation:
             self.network.call_later(self.schedule.lost_after / 5, self._tick)
 
     def _hear(self, notice: Notice) -> None:
-        if notice.kind in ("committed", "rewound"):
+        if notice.kind in ("committed", "rewound", "refused"):
             pause = self.draw.uniform(0.0, 12.0) if self.draw.random() < 0.1 else 0.0  # hooks may take long
-            self.network.call_later(pause, self._advance)
+            self.network.call_later(pause, self._advance, notice.position)
         elif notice.kind in ("lost", "paused"):
             self.network.call_later(self.draw.uniform(0.1, 6.0), self._replace)
 
@@ -149,21 +150,21 @@ class GroupSimulation:
         if not self.is_over:
             self._tell(Resize(self.group.size))
 
-    def _advance(self) -> None:
-        """Order the next burst, from wherever the group is."""
+    def _advance(self, begin: Position) -> None:
+        """Order the next burst, from where the group was when the operator decided."""
         if self.time < self._asleep:
-            self.network.call_later(self._asleep - self.time, self._advance)
+            self.network.call_later(self._asleep - self.time, self._advance, begin)
             return
         if self.is_over or self.group.burst is not None:
             return
-        n = self.group.commit.position.iteration
-        if n >= self.schedule.steps:
+        if self.group.commit.position.iteration >= self.schedule.steps:
             self.finished = True
             self._tell(Dismiss())
             return
         if self.draw.random() < 0.3:
             self._tell(KeepState())
-        self._tell(Advance(self.reference.end(n, self.draw), self.reference.live(n)))
+        n = begin.iteration
+        self._tell(Advance(begin, self.reference.end(n, self.draw), self.reference.live(n)))
 
     # -- the network ---------------------------------------------------------------------------------------------------
 

@@ -61,7 +61,8 @@ class WorkerGroup:
     Args:
         shards: Parts of every batch, which the configuration fixes; at most so many workers.
         at_least: Fewer members than this wait until others join.
-        lost_after: Seconds of silence after which a worker is lost.
+        lost_after: Seconds of silence after which a worker is lost. Each time that workers are, the seconds double, to
+            four times as many; each commit halves them again.
         commit: The state to begin with, which the operator holds: that of the blueprint, or of a checkpoint.
     """
 
@@ -98,7 +99,8 @@ class WorkerGroup:
         """Return orders and notices that follow from an event.
 
         Raises SigmaConfigError for a number of workers that is not possible, SigmaStateError for a burst while another
-        one is computed, or that ends before it begins; nothing has changed then.
+        one is computed, or that ends before it begins; nothing has changed then. A burst that begins elsewhere than at
+        the committed position was decided before a rewind, say: the answer is the notice ``refused``.
         """
         if isinstance(event, WorkerEvent):
             if event.worker not in self.roster:
@@ -144,7 +146,9 @@ class WorkerGroup:
     def _on_tick(self, event: Tick) -> Output:
         self._silence.tick(event.seconds)
         reasons = dict.fromkeys(choose_outcasts(self.cuts), "other workers do not reach it")
-        reasons |= dict.fromkeys(self._silence.silent(), f"silent for {self.lost_after:g} s")
+        if silent := self._silence.silent():
+            reasons |= dict.fromkeys(silent, f"silent for {self._silence.patience:g} s")
+            self._silence.stretch(2.0)
         self.cuts.clear()
         orders = self._lose(reasons) if reasons else []
         if event.seconds - self._sent < self._silence.step / 2:
@@ -154,6 +158,8 @@ class WorkerGroup:
 
     def _on_advance(self, event: Advance) -> Output:
         here = self.commit.position
+        if event.begin != here:
+            return [self._notice("refused", text=f"a burst from {event.begin}: the group is at {here}")]
         if self.burst is not None or event.end.iteration <= here.iteration:
             busy = f", and computes as far as {self.burst.end.iteration}" if self.burst else ""
             raise SigmaStateError(
@@ -225,15 +231,20 @@ class WorkerGroup:
             return self._fail(_describe_difference(reports[0], other))
         self.commit, self.burst, self.computing = reports[0].commit, None, False
         self.computed.clear()
+        self._silence.stretch(0.5)
         orders: Output = [ApplyOrder(worker, self.generation, self.commit) for worker in self.members]
         return [*orders, self._notice("committed", records=reports[0].records), *self._proceed()]
 
     # -- from what there is to what is wanted --------------------------------------------------------------------------
     def _proceed(self) -> Output:
-        """Return the orders that the present state needs: a new generation, or what is next in this one."""
+        """Return the orders that the present state needs: a new generation, or what is next in this one.
+
+        Those that wait join between bursts or for want of members, and not while others join.
+        """
         self.computing &= not self.broken
         orders = self._leave(self._superfluous()) if self._is_settled() else []
-        if self.broken or (not self.computing and WAITING in self.roster.values()):
+        is_open = self._is_settled() and (self.burst is None or len(self.members) < self.at_least)
+        if self.broken or (is_open and WAITING in self.roster.values()):
             orders += self._form_generation()
         return orders + self._continue()
 

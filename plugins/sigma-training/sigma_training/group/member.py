@@ -101,6 +101,7 @@ class GroupMember:
     beside: WorkerComputed | None = field(default=None, init=False)  # the state beside it, as reported
     running: ComputeOrder | None = field(default=None, init=False)
     _wanted: Commit | None = field(default=None, init=False)  # the state to join with
+    failure: WorkerFailed | None = field(default=None, init=False)  # repeated until the group lets the worker leave
     ended: bool = field(default=False, init=False)
     _silence: Silence = field(init=False)
 
@@ -152,9 +153,6 @@ class GroupMember:
         self.running = order
         return [WorkerAlive(self.worker), RunBurst(order)]
 
-    def _on_apply(self, order: ApplyOrder) -> Answers:
-        return []
-
     def _on_keep(self, order: KeepOrder) -> Answers:
         return [SendState(order.commit)] if order.commit == self.commit else []
 
@@ -175,13 +173,15 @@ class GroupMember:
         return [event]
 
     def _on_failed(self, event: WorkerFailed) -> Answers:
+        self.failure = event
         return [event]
 
     def _on_tick(self, event: Tick) -> Answers:
         self._silence.tick(event.seconds)
         if self._silence.silent():
             return self._end(f"no word from the operator for {self.patience:g} s")
-        return [WorkerReady(self.worker)] if self.generation < 0 else []
+        pending = WorkerReady(self.worker) if self.generation < 0 else self.failure
+        return [] if pending is None else [pending]
 
     def _on_disconnected(self, event: WorkerLost) -> Answers:
         return self._end(event.reason)
@@ -214,7 +214,7 @@ REACTIONS: dict[type[GroupOrder | GroupEvent], Callable[[GroupMember, Any], Answ
     LeaveOrder: GroupMember._on_leave,
     JoinOrder: GroupMember._on_join,
     ComputeOrder: GroupMember._on_compute,
-    ApplyOrder: GroupMember._on_apply,
+    ApplyOrder: lambda member, order: [],
     KeepOrder: GroupMember._on_keep,
     PauseOrder: GroupMember._on_pause,
     WorkerJoined: GroupMember._on_joined,

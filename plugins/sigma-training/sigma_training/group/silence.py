@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import define, field
 
 STEPS = 4  # ticks that a silence lasts at least
+MOST = 4.0  # limits that a patience lasts at most
 
 
 @define
@@ -15,6 +16,7 @@ class Silence:
     """
 
     limit: float
+    limits: float = field(default=1.0, init=False)  # that a patience lasts
     time: float = field(default=0.0, init=False)
     _last: float | None = field(default=None, init=False)
     _heard: dict[int, float] = field(factory=dict, init=False)
@@ -23,6 +25,15 @@ class Silence:
     def step(self) -> float:
         """Return the seconds that one tick counts for at most."""
         return self.limit / STEPS
+
+    @property
+    def patience(self) -> float:
+        """Return the seconds after which another is silent."""
+        return self.limit * self.limits
+
+    def stretch(self, factor: float) -> None:
+        """Multiply the patience, within one and four limits."""
+        self.limits = min(max(factor * self.limits, 1.0), MOST)
 
     def tick(self, seconds: float) -> None:
         """Note the time, in seconds since any moment."""
@@ -38,5 +49,5 @@ class Silence:
         self._heard.pop(other, None)
 
     def silent(self) -> list[int]:
-        """Return those that were silent for the limit."""
-        return sorted(other for other, heard in self._heard.items() if self.time - heard >= self.limit)
+        """Return those that were silent for the patience."""
+        return sorted(other for other, heard in self._heard.items() if self.time - heard >= self.patience)
