@@ -104,7 +104,7 @@ class WorkerFailed(WorkerEvent):
 
 @frozen
 class Tick(GroupEvent):
-    """Time has passed; the operator sends one at least four times in ``lost_after``, in the order of ``seconds``."""
+    """Time has passed; the operator sends one at least four times in ``lost_after``, and in the patience of members."""
 
     seconds: float
 

@@ -152,7 +152,7 @@ def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:
 def _settings(layer: Any) -> dict[str, Any]:
     """Return the plain settings of a layer by name, and the layers that it owns as text; branches are its sources."""
     values = {field.name: getattr(layer, field.name) for field in attrs.fields(type(layer)) if field.init}
-    outside = [*getattr(layer, "branches", ())]
+    outside, left = [*getattr(layer, "branches", ())], {"branches", "" if values.get("recompute") else "recompute"}
     owned = {name: str(x) for name, x in values.items() if isinstance(x, Architecture) and x not in outside}
-    plain = {name: x for name, x in values.items() if isinstance(x, (*PLAIN, tuple, list)) and name != "branches"}
+    plain = {name: x for name, x in values.items() if isinstance(x, (*PLAIN, tuple, list)) and name not in left}
     return {**plain, **owned}

@@ -22,6 +22,7 @@ from sigma_kernel.contracts import (
     StartOrder,
     StateKept,
     Tick,
+    WorkerAlive,
     WorkerComputed,
     WorkerFailed,
     WorkerJoined,
@@ -296,3 +297,20 @@ def test_a_worker_repeats_an_error_of_the_user_until_it_is_to_leave():
     assert member.on(Tick(1.0)) == member.on(Tick(2.0)) == [failure]
     assert member.on(LeaveOrder(0, "the run has failed")) == [EndWorker("the run has failed")]
     assert member.on(Tick(3.0)) == []
+
+
+def test_a_process_that_is_started_again_under_its_number_is_lost_by_silence():
+    made = group(lost_after=4.0)
+    made.on(advance(0, 3))
+    for second in range(40):
+        made.on(Tick(float(second)))
+        made.on(WorkerReady(1))  # it holds no state, and does not compute
+        made.on(WorkerAlive(0))
+        if 1 not in made.roster:
+            break
+    assert [*made.roster] == [0]
+
+
+def test_more_workers_at_least_than_shards_are_refused():
+    with pytest.raises(SigmaConfigError, match=r"at_least = 3: 2 shards are for as many workers\."):
+        WorkerGroup(shards=2, at_least=3)

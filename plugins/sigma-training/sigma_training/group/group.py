@@ -93,6 +93,8 @@ class WorkerGroup:
     _sent: float = field(default=-inf, init=False)  # when orders were repeated
 
     def __attrs_post_init__(self) -> None:
+        if self.at_least > self.shards:
+            raise SigmaConfigError(f"at_least = {self.at_least}: {self.shards} shards are for as many workers.")
         self.kept, self.generation, self._silence = self.commit, self.commit.generation, Silence(self.lost_after)
 
     def on(self, event: GroupEvent) -> Output:
@@ -105,6 +107,8 @@ class WorkerGroup:
         if isinstance(event, WorkerEvent):
             if event.worker not in self.roster:
                 return _fence(event)
+            if isinstance(event, WorkerReady) and event.worker in self.joined:
+                return []  # late, or its process was started again and holds nothing: no sign of life
             self._silence.hear(event.worker)
         elif self.status != "running":
             return []
