@@ -110,12 +110,14 @@ def test_of_a_member_of_an_archive_the_archive_counts(address, write, monkeypatc
     source = FsspecFile(address)
     first = source.identify()
     assert first == source.identify()
+    assert source.stamp() == source.stamp() is not None
     put("x.tar", write(b"a\n2\n"))
     assert None not in (first, source.identify())
     assert source.identify() != first
     monkeypatch.setattr(MemoryFileSystem, "info", lambda self, path, **_: {"name": path, "size": 3, "type": "file"})
     checked = "zip://" in address  # whose members have a checksum
     assert (source.identify() is not None) is checked
+    assert (source.stamp() is not None) is checked
 
 
 def test_the_options_of_an_archive_are_those_of_its_place(tmp_path: Path):
@@ -133,6 +135,16 @@ def test_the_options_of_an_archive_are_those_of_its_place(tmp_path: Path):
 def test_times_and_hashes_have_many_names(name, monkeypatch):
     monkeypatch.setattr(MemoryFileSystem, "info", lambda self, path, **_: {"size": 3, "accessTime": 1, name: 2})
     assert FsspecFile("memory://x").identify() == [[name, "2"], ["size", "3"]]
+
+
+@pytest.mark.parametrize("has_blocks", [False, True])
+@pytest.mark.parametrize("write", [write_tar, write_zip])
+def test_tables_in_archives_are_read(write, has_blocks, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIGMA_CACHE", str(tmp_path))
+    content = "".join(["a,y\n", *(f"{i}.5,{i}.25\n" for i in range(100))]).encode()
+    put("x", write(content))
+    source = FsspecFile(f"{write.__name__[-3:]}://folder/x.csv::memory://x")
+    assert len(Tabular(source, "y", block_rows=16 if has_blocks else None)["training"]) == 80
 
 
 def test_places_within_places_are_read(tmp_path: Path):

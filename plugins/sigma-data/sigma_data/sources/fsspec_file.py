@@ -67,9 +67,11 @@ class FsspecFile(Source):
 
     def stamp(self) -> Any:
         """Return what differs after a change of the file, such as its ETag; None if the place does not tell."""
+        if identity := self.identify():
+            return identity
         with suppress(Exception):
             system, path = self._file_system()
-            return system.ukey(path)
+            return None if _is_archive(system) else system.ukey(path)  # that of an archive differs each time
         return None
 
     def identify(self) -> list[list[str]] | None:
