@@ -193,3 +193,16 @@ def test_of_an_installed_package_that_a_value_refers_to_the_version_counts(home,
     real = code._read_version
     monkeypatch.setattr(code, "_read_version", lambda name: real(name) + "+1" * (name == "numpy"))
     assert hash_code(type_in(text, monkeypatch)) != before
+
+
+@pytest.mark.parametrize("form", ["{}", "frozenset({})", "[(1, {})]", "{{'a': {}, 'b': 2}}", "{{frozenset({}): 1}}"])
+def test_the_order_within_a_set_does_not_count(home, monkeypatch, form) -> None:
+    assert [*{0, 8}] != [*{8, 0}]  # so that the second one stands for a process with another seed of hashes
+
+    def hash_with(value: str) -> str:
+        return hash_code(type_in(TYPED.replace("[1, 2.5]", form.format(value)), monkeypatch))
+
+    assert hash_with("{0, 8}") == hash_with("{8, 0}")
+    assert len({hash_with(value) for value in ("{0, 8}", "{0, 9}", "{0}", "(0, 8)")}) == (
+        3 if "frozenset" in form else 4
+    )

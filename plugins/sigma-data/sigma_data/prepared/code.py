@@ -165,13 +165,27 @@ def _collect_typed(cls: type) -> tuple[dict[str, bytes], set[str]]:
             packages |= {*_list_imports(texts[name])}
             waiting += ((other, names[other]) for other in _list_names(source) if other in names)
         else:
-            texts[name] = pickled = pickle.dumps(value, PROTOCOL)
+            texts[name] = pickled = _pickle(_order_sets(value))
             if TYPED.encode() in pickled:  # an object of a class that was typed in, whose source is not told
                 raise pickle.PicklingError(name)
             named = _list_pickled(pickled) - ASIDE
             texts |= {f"{package} version": _read_version(package).encode() for package in filter(_is_installed, named)}
             packages |= {package for package in named if not _is_installed(package)}
     return texts, packages
+
+
+def _pickle(value: Any) -> bytes:
+    return pickle.dumps(value, PROTOCOL)
+
+
+def _order_sets(value: Any) -> Any:
+    """Return a value with lists for the sets within, whose order differs from one process to the next."""
+    kind = type(value)
+    if kind in (set, frozenset):
+        return kind, sorted(map(_order_sets, value), key=_pickle)
+    if kind is dict:
+        return kind, [(_order_sets(key), _order_sets(own)) for key, own in value.items()]
+    return kind(map(_order_sets, value)) if kind in (list, tuple) else value
 
 
 def _list_pickled(pickled: bytes) -> set[str]:
