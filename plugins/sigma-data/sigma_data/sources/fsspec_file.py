@@ -65,6 +65,13 @@ class FsspecFile(Source):
             with self._reading(OSError):
                 yield stream
 
+    def peek(self, size: int) -> bytes:
+        """Return the first bytes of the file; its hash is not checked."""
+        with self._reading(Exception):
+            system, path = self._file_system()
+            with system.open(path, "rb") as stream:
+                return bytes(stream.read(size))
+
     def stamp(self) -> Any:
         """Return what differs after a change of the file, such as its ETag; None if the place does not tell."""
         if identity := self.identify():
