@@ -141,8 +141,68 @@ def test_of_a_class_that_was_typed_in_all_that_it_names_counts(home, monkeypatch
     assert hash_code(type_in(TYPED, monkeypatch)) != before
 
 
-@pytest.mark.parametrize("value", ["Base()", "[lambda x: x]", "open('/dev/null')", "(x for x in ())"])
+@pytest.mark.parametrize("value", ["Base()", "[lambda x: x]", "__import__('threading').Lock()", "(x for x in ())"])
 def test_where_the_source_of_what_is_named_is_unknown_the_hash_is_another_one_each_time(home, monkeypatch, value):
     text = TYPED.replace("class Doubled", f"HELD = {value}\n\nclass Doubled").replace("+ self", "+ HELD + self")
     typed = type_in(text, monkeypatch)
     assert hash_code(typed) != hash_code(typed)
+
+
+RULES = """
+def scale(x): return x * 2
+
+class Rule:
+    class Inner: pass
+    def __init__(self, size): self.size = size
+    def apply(self, x): return x * 2
+"""
+
+
+@pytest.mark.parametrize("module", ["rules", "helpers.rules"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        '{"x": rules.scale}',
+        "partial(rules.scale, 2)",
+        "rules.Rule(3)",
+        "[(rules.Rule.Inner(),)]",
+        "rules.Rule(3).apply",
+    ],
+)
+def test_of_what_a_value_refers_to_the_package_counts(home, monkeypatch, module, value) -> None:
+    file = home / f"{module.replace('.', '/')}.py"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(RULES)
+    for name in ("helpers", "helpers.rules", "rules"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    text = TYPED.replace(
+        "class Doubled", f"import {module} as rules\nfrom functools import partial\nHELD = {value}\n\nclass Doubled"
+    )
+    text = text.replace("+ self", "+ HELD + self")
+    before = hash_code(type_in(text, monkeypatch))
+    assert hash_code(type_in(text, monkeypatch)) == before
+    file.write_text(RULES.replace("x * 2", "x * 3"))
+    assert hash_code(type_in(text, monkeypatch)) != before
+
+
+def test_of_an_installed_package_that_a_value_refers_to_the_version_counts(home, monkeypatch) -> None:
+    text = TYPED.replace("[1, 2.5]", "__import__('numpy').arange(3)")
+    before = hash_code(type_in(text, monkeypatch))
+    assert hash_code(type_in(text, monkeypatch)) == before
+    assert "numpy" not in code._collect_typed(type_in(text, monkeypatch))[1]
+    real = code._read_version
+    monkeypatch.setattr(code, "_read_version", lambda name: real(name) + "+1" * (name == "numpy"))
+    assert hash_code(type_in(text, monkeypatch)) != before
+
+
+@pytest.mark.parametrize("form", ["{}", "frozenset({})", "[(1, {})]", "{{'a': {}, 'b': 2}}", "{{frozenset({}): 1}}"])
+def test_the_order_within_a_set_does_not_count(home, monkeypatch, form) -> None:
+    assert [*{0, 8}] != [*{8, 0}]  # so that the second one stands for a process with another seed of hashes
+
+    def hash_with(value: str) -> str:
+        return hash_code(type_in(TYPED.replace("[1, 2.5]", form.format(value)), monkeypatch))
+
+    assert hash_with("{0, 8}") == hash_with("{8, 0}")
+    assert len({hash_with(value) for value in ("{0, 8}", "{0, 9}", "{0}", "(0, 8)")}) == (
+        3 if "frozenset" in form else 4
+    )

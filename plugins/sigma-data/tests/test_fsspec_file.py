@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sys
+import tarfile
+import zipfile
 from hashlib import sha256
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from sigma_data import BytesReader, Compressed, CsvReader, FsspecFile, Records, Tabular
 from sigma_data.tables import open_table
@@ -75,9 +79,75 @@ def test_what_tells_one_content_from_another():
     assert gone.size == 0
 
 
-def test_places_within_places_are_read(tmp_path: Path):
-    import zipfile
+def write_tar(content: bytes) -> bytes:
+    """Return an archive as reproducible builds write it, without times."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        member = tarfile.TarInfo("folder/x.csv")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return out.getvalue()
 
+
+def write_zip(content: bytes, name: str = "folder/x.csv") -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(zipfile.ZipInfo(name), content)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("address", "write"),
+    [
+        ("tar://folder/x.csv::memory://x.tar", write_tar),
+        ("zip://folder/x.csv::memory://x.tar", write_zip),
+        ("tar://folder/x.csv::simplecache::memory://x.tar", write_tar),
+        ("tar://folder/x.csv::zip://x.tar::memory://x.tar", lambda content: write_zip(write_tar(content), "x.tar")),
+    ],
+)
+def test_of_a_member_of_an_archive_the_archive_counts(address, write, monkeypatch):
+    put("x.tar", write(b"a\n1\n"))
+    source = FsspecFile(address)
+    first = source.identify()
+    assert first == source.identify()
+    assert source.stamp() == source.stamp() is not None
+    put("x.tar", write(b"a\n2\n"))
+    assert None not in (first, source.identify())
+    assert source.identify() != first
+    monkeypatch.setattr(MemoryFileSystem, "info", lambda self, path, **_: {"name": path, "size": 3, "type": "file"})
+    checked = "zip://" in address  # whose members have a checksum
+    assert (source.identify() is not None) is checked
+    assert (source.stamp() is not None) is checked
+
+
+def test_the_options_of_an_archive_are_those_of_its_place(tmp_path: Path):
+    (tmp_path / "x.tar").write_bytes(write_tar(b"a\n1\n"))
+    options = {"dir": {"path": str(tmp_path)}}
+    source = FsspecFile("tar://folder/x.csv::dir://x.tar::file://", options)
+    first = source.identify()
+    assert first == source.identify()
+    assert first is not None
+    (tmp_path / "x.tar").write_bytes(write_tar(b"a\n2\n") + bytes(512))
+    assert source.identify() not in (first, None)
+
+
+@pytest.mark.parametrize("name", ["modificationTime", "modify", "LastModified", "ETag", "mtime"])
+def test_times_and_hashes_have_many_names(name, monkeypatch):
+    monkeypatch.setattr(MemoryFileSystem, "info", lambda self, path, **_: {"size": 3, "accessTime": 1, name: 2})
+    assert FsspecFile("memory://x").identify() == [[name, "2"], ["size", "3"]]
+
+
+@pytest.mark.parametrize("has_blocks", [False, True])
+@pytest.mark.parametrize("write", [write_tar, write_zip])
+def test_tables_in_archives_are_read(write, has_blocks, tmp_path, monkeypatch):
+    monkeypatch.setenv("SIGMA_CACHE", str(tmp_path))
+    content = "".join(["a,y\n", *(f"{i}.5,{i}.25\n" for i in range(100))]).encode()
+    put("x", write(content))
+    source = FsspecFile(f"{write.__name__[-3:]}://folder/x.csv::memory://x")
+    assert len(Tabular(source, "y", block_rows=16 if has_blocks else None)["training"]) == 80
+
+
+def test_places_within_places_are_read(tmp_path: Path):
     with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
         archive.writestr("folder/x.bin", bytes(range(6)))
     source = FsspecFile(f"zip://folder/x.bin::file://{tmp_path}/x.zip")

@@ -209,6 +209,30 @@ def test_a_large_one_is_read_in_blocks_without_a_setting(name, monkeypatch):
     assert len(list_entries()) == 1
 
 
+@pytest.mark.parametrize(("name", "whole"), [("parquet", True), ("csv", False)])
+def test_whether_one_with_a_hash_is_large_takes_few_transfers(name, whole, monkeypatch, opened):
+    put(content := WRITERS[name][0](make_frame()))
+    source, copied, copy = FsspecFile(ADDRESS, sha256=sha256(content).hexdigest()), list[Any](), FsspecFile._copy
+    monkeypatch.setattr(FsspecFile, "_copy", lambda *given: (copied.append(given), copy(*given)))
+    opened.clear()
+    assert opening.find_block_files(source, {}, None) is None
+    assert not opened  # a small file is known by its size
+    monkeypatch.setattr(opening, "LARGE", 1000)
+    assert opening.find_block_files(source, {}, None) is not None
+    assert len(opened) == len(copied) + 1  # the first bytes are read without the hash
+    assert bool(copied) is whole  # for the number of its rows
+
+
+@pytest.mark.parametrize("size", [0, 15, 16])
+def test_one_whose_size_is_unknown_or_that_may_hold_many_numbers_is_looked_into(size, monkeypatch, opened):
+    put(write_csv(make_frame()))
+    monkeypatch.setattr(opening, "LARGE", 1000)
+    monkeypatch.setattr(FsspecFile, "size", size)
+    opened.clear()
+    assert opening.find_block_files(FsspecFile(ADDRESS), {}, None) is None
+    assert bool(opened) is (size != 15)
+
+
 def test_a_full_disk_is_no_fault_of_the_place(monkeypatch):
     put(write_csv(make_frame()))
 

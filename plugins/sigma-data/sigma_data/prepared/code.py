@@ -6,6 +6,7 @@ import ast
 import hashlib
 import inspect
 import pickle
+import pickletools
 import site
 import sys
 import sysconfig
@@ -28,20 +29,23 @@ SITES = (
 )
 INSTALLED = tuple(map(Path, SITES))
 CODE = (".py", ".so")
+PROTOCOL = 3  # of pickle: the last one that writes the module of each function and class next to its name
+UNKNOWN = (AttributeError, OSError, OverflowError, RecursionError, SyntaxError, TypeError, ValueError,
+           pickle.PicklingError)  # fmt: skip # whatever is raised where a source or a value cannot be told
 
 
 def hash_code(cls: type) -> str:
     """Return a hash of the package or module of a class and of all that these import; of installed ones, of versions.
 
-    Of a class in a script or a notebook, it is a hash of its source and of all that it names there.  Imports are found
-    in the text, also within functions, but not those of names that are computed.  Where there is no source, the hash is
-    a random number.
+    Of a class in a script or a notebook, it is a hash of its source and of all that it names there, also of the
+    packages of functions and classes within values.  Imports are found in the text, also within functions, but not
+    those of names that are computed.  Where there is no source, the hash is a random number.
     """
     if cls.__module__ != TYPED:
         return _hash_imports(frozenset([_find_package(cls.__module__)]))
     try:
         typed, packages = _collect_typed(cls)
-    except (OSError, TypeError, ValueError, SyntaxError, AttributeError, RecursionError, pickle.PicklingError):
+    except UNKNOWN:
         return uuid4().hex
     return _hash_texts({**typed, "imports": _hash_imports(frozenset(packages)).encode()})
 
@@ -161,10 +165,33 @@ def _collect_typed(cls: type) -> tuple[dict[str, bytes], set[str]]:
             packages |= {*_list_imports(texts[name])}
             waiting += ((other, names[other]) for other in _list_names(source) if other in names)
         else:
-            texts[name] = pickle.dumps(value)
-            if TYPED.encode() in texts[name]:  # an object of a class that was typed in, whose source is not told
+            texts[name] = pickled = _pickle(_order_sets(value))
+            if TYPED.encode() in pickled:  # an object of a class that was typed in, whose source is not told
                 raise pickle.PicklingError(name)
+            named = _list_pickled(pickled) - ASIDE
+            texts |= {f"{package} version": _read_version(package).encode() for package in filter(_is_installed, named)}
+            packages |= {package for package in named if not _is_installed(package)}
     return texts, packages
+
+
+def _pickle(value: Any) -> bytes:
+    return pickle.dumps(value, PROTOCOL)
+
+
+def _order_sets(value: Any) -> Any:
+    """Return a value with lists for the sets within, whose order differs from one process to the next."""
+    kind = type(value)
+    if kind in (set, frozenset):
+        return kind, sorted(map(_order_sets, value), key=_pickle)
+    if kind is dict:
+        return kind, [(_order_sets(key), _order_sets(own)) for key, own in value.items()]
+    return kind(map(_order_sets, value)) if kind in (list, tuple) else value
+
+
+def _list_pickled(pickled: bytes) -> set[str]:
+    """Return the packages of the functions and classes that a pickle refers to."""
+    operations = pickletools.genops(pickled)
+    return {_find_package(str(names).partition(" ")[0]) for code, names, _ in operations if code.name == "GLOBAL"}
 
 
 def _list_names(source: str) -> Iterable[str]:

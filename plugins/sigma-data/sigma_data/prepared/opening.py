@@ -20,6 +20,7 @@ from sigma_data.tables import name_place, open_table
 from sigma_kernel import Encoder, SigmaConfigError
 
 VERSION = 1  # of what is in an entry
+DENSEST = 64  # bytes of numbers in a byte of Parquet, as a rule at most: 8 bits of 8 bytes each
 UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights"}  # settings on which arrays do not depend
 
 
@@ -47,9 +48,15 @@ def find_block_files(
 
 
 def _is_large(place: Any, form: Mapping[str, Any], files: Sequence[Path] | RemoteFile) -> bool:
-    """Return whether the numbers of Parquet files, or the characters of others, are many."""
+    """Return whether the numbers of Parquet files, or the characters of others, are many.
+
+    A small file that is not local is not opened, as each opening of one with a hash transfers all of it.
+    """
     if isinstance(files, RemoteFile):
-        size, columnar = files.source.size, files.is_columnar
+        size = files.source.size
+        if 0 < size <= LARGE // DENSEST:
+            return False
+        columnar = files.is_columnar
     else:
         size, columnar = count_bytes(files), is_columnar(files)
     if not columnar:

@@ -50,8 +50,7 @@ class RemoteFile:
     @property
     def is_columnar(self) -> bool:
         """Return whether it is Parquet."""
-        with self.source.open() as stream:
-            return stream.read(len(PARQUET)) == PARQUET
+        return self.source.peek(len(PARQUET)) == PARQUET
 
     def copy_to(self, entry: PreparedEntry) -> None:
         """Copy the file to an entry of the cache, unless that needs none; raise SigmaDataError if it changes."""

@@ -17,9 +17,7 @@ from sigma_data.sources.url import check_hash
 from sigma_kernel import SigmaConfigError, SigmaDataError, SigmaError, SigmaPluginError, Source
 from sigma_kernel.settings import ge, optional
 
-CONTENT = re.compile(
-    r"etag|md5|crc|checksum|digest|sha|generation|version|modified|mtime|updated|created|date_time", re.I
-)
+CONTENT = re.compile(r"etag|md5|crc|checksum|digest|sha|generation|version|modif|mtime|updated|created|date_time", re.I)
 IN_MEMORY = 1 << 24  # bytes of a file whose hash is checked; larger ones are kept in a temporary file
 
 
@@ -67,26 +65,32 @@ class FsspecFile(Source):
             with self._reading(OSError):
                 yield stream
 
+    def peek(self, size: int) -> bytes:
+        """Return the first bytes of the file; its hash is not checked."""
+        with self._reading(Exception):
+            system, path = self._file_system()
+            with system.open(path, "rb") as stream:
+                return bytes(stream.read(size))
+
     def stamp(self) -> Any:
         """Return what differs after a change of the file, such as its ETag; None if the place does not tell."""
+        if identity := self.identify():
+            return identity
         with suppress(Exception):
             system, path = self._file_system()
-            return system.ukey(path)
+            return None if _is_archive(system) else system.ukey(path)  # that of an archive differs each time
         return None
 
     def identify(self) -> list[list[str]] | None:
         """Return what tells the content from another one: the hash, or the size and what the place says of it.
 
         That is an ETag, a version, a hash or a time; None if the place says nothing of the kind, or has no such file.
+        Of a file in an archive, it is also what the place of the archive says of that.
         """
         if self.sha256 is not None:
             return [["sha256", self.sha256.lower()]]
         with suppress(Exception):
-            system, path = self._file_system()
-            system.invalidate_cache()  # of folders that were listed before
-            details = {name: value for name, value in system.info(path).items() if value not in (None, "")}
-            about = sorted([name, str(value)] for name, value in details.items() if CONTENT.search(name))
-            return [*about, ["size", str(details.get("size"))]] if about else None
+            return _identify(*self._file_system())
         return None
 
     @property
@@ -138,3 +142,32 @@ class FsspecFile(Source):
         except kinds as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".")
             raise SigmaDataError(f"{self.name}: cannot be read: {reason}. Check address and `options`.") from error
+
+
+def _identify(system: Any, path: str) -> list[list[str]] | None:
+    """Return what a file system says of the content of a file, and of the archives that it is in; None if not enough.
+
+    The member of a tar has a time alone, which archives of reproducible builds do not tell.
+    """
+    system.invalidate_cache()  # of folders that were listed before
+    details = {name: value for name, value in system.info(path).items() if value not in (None, "")}
+    about = sorted([name, str(value)] for name, value in details.items() if CONTENT.search(name))
+    if not about:
+        return None
+    about.append(["size", str(details.get("size"))])
+    if not _is_archive(system):
+        return about
+    outer = _identify(*_find_archive(system))
+    return about + (outer or []) if outer or "CRC" in details else None
+
+
+def _is_archive(system: Any) -> bool:
+    return isinstance(system, import_module("fsspec.archive").AbstractArchiveFileSystem)
+
+
+def _find_archive(system: Any) -> tuple[Any, str]:
+    """Return the file system and the path of an archive whose members are a file system."""
+    given = system.storage_options
+    options = {"protocol": given.get("target_protocol"), **(given.get("target_options") or {})}
+    outer, path = import_module("fsspec.core").url_to_fs(given["fo"], **options)
+    return outer, path
