@@ -28,6 +28,7 @@ from sigma_data.prepared import code, entries, opening, preparing
 from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.prepared.entries import PreparedEntry, list_entries
 from sigma_data.tables import open_table
+from sigma_data.tables.batches import RecordBatches
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
 
@@ -160,6 +161,32 @@ def test_numbers_are_of_32_bits_unless_asked_otherwise(table):
     held, prepared = Tabular(table, "price"), Tabular(table, "price", block_rows=7)
     wanted = held["training"].block(0)["inputs"].astype(np.float32)
     assert read_all(prepared["training"])["inputs"].tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(("cells", "most"), [(1, 1), (90 * 5, 5), (1 << 22, 70)])
+def test_columns_are_fitted_in_groups_of_so_many_cells(tmp_path, monkeypatch, cells, most):
+    draws, kinds = np.random.default_rng(2), np.array(["flat", "house", None], object)
+    frame = pd.DataFrame({f"x{i}": draws.normal(size=90) for i in range(100)})
+    frame = frame.assign(**{f"w{i}": draws.choice(kinds, 90) for i in range(40)}, price=draws.normal(size=90))
+    frame[draws.permutation(frame.columns)].to_parquet(tmp_path / "wide.parquet")
+    monkeypatch.setattr(preparing, "MANY", cells)
+    groups, group = list[list[str]](), preparing.group_columns
+    monkeypatch.setattr(preparing, "group_columns", lambda *given: groups.extend(group(*given)) or groups)
+    check_equal(
+        in_blocks(tmp_path / "wide.parquet")["training"], Tabular(tmp_path / "wide.parquet", "price")["training"]
+    )
+    assert sorted(name for group in groups for name in group) == sorted({*frame} - {"price"})
+    assert max(map(len, groups)) == most
+    sizes = [90 * sum(1 if name[0] == "x" else preparing.WORDY for name in group) for group in groups]
+    assert all(len(group) == 1 or size <= cells for group, size in zip(groups, sizes, strict=True))
+    assert len(groups) == {1: 140, 1 << 22: 2}.get(cells, len(groups))
+
+
+def test_the_columns_of_a_group_are_read_together(table, monkeypatch):
+    reads, read = list[int](), RecordBatches.read
+    monkeypatch.setattr(RecordBatches, "read", lambda rows, names: reads.append(len(names)) or read(rows, names))
+    in_blocks(table)["training"]
+    assert reads.count(4) == 2  # of eight inputs
 
 
 def test_another_table_is_encoded_by_the_columns_of_the_training(table, tmp_path):
