@@ -605,6 +605,31 @@ def test_a_number_that_32_bits_cannot_hold_is_refused_with_its_place(tmp_path, c
     Tabular(tmp_path / "houses.csv", "price", block_dtype="float64", **unscaled)["training"]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_that_are_too_large_are_refused_with_a_remedy_that_works(tmp_path, dtype):
+    frame = make_frame()[["city", "price"]].assign(size=np.where(np.arange(N) % 2, 1.7e308, -1.7e308))
+    write_csv(frame, tmp_path / "houses.csv")
+    for settings in ({"block_rows": 7, "block_dtype": dtype}, {}):
+        with pytest.raises(SigmaDataError, match=r"column 'size': its numbers are so large .*, or set log = true or"):
+            Tabular(tmp_path / "houses.csv", "price", **settings)["training"]
+    logs = {"columns": {"size": {"type": "number", "log": True}}}
+    encoded = read_all(in_blocks(tmp_path / "houses.csv", block_dtype=dtype, **logs)["training"])["inputs"]
+    assert np.isfinite(encoded).all()
+    frame.loc[:, "size"] = np.where(np.arange(N) == 100, 1.7e308, 1.0 + np.arange(N) % 3 / 1000)
+    write_csv(frame, tmp_path / "houses.csv")
+    order = {"split": {"training": 0.25, "test": 0.75}, "split_by": "block"}
+    with pytest.raises(SigmaDataError, match=r"houses.csv:102: column 'size': 1.7e\+308 is too large to be scaled"):
+        in_blocks(tmp_path / "houses.csv", block_dtype=dtype, **order)["training"]
+
+
+def test_what_an_encoder_makes_infinite_is_refused_with_its_place(table, monkeypatch):
+    monkeypatch.setattr(NumberEncoder, "apply", lambda self, column, state: np.full((len(column), 1), np.nan))
+    with pytest.raises(
+        SigmaDataError, match=r"houses.parquet: row 0: 'size' is nan when it is encoded. Correct the value"
+    ):
+        in_blocks(table)["training"]
+
+
 @pytest.mark.parametrize("time", [None, "sold"])
 def test_a_value_that_an_encoder_refuses_has_its_place(tmp_path, time):
     frame = make_frame()

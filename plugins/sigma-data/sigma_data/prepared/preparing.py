@@ -253,9 +253,14 @@ class PreparedTable:
             cast = values.astype(self.dtype)
         if (wrong := ~np.isfinite(cast)).any():
             row, column = np.argwhere(wrong)[0]
+            number, where = values[row, column], f"{place(int(row))}: {columns.elements[column]!r}"
+            if np.isfinite(number):
+                raise SigmaDataError(
+                    f"{where} is {number:g}, too large for {self.dtype}. Scale it, or set block_dtype = 'float64'."
+                )
             raise SigmaDataError(
-                f"{place(int(row))}: {columns.elements[column]!r} is {values[row, column]:g}, too large for "
-                f"{self.dtype}. Scale it, or set block_dtype = 'float64'."
+                f"{where} is {number:g} when it is encoded. Correct the value, leave the row out, or choose another "
+                "encoder."
             )
         return cast
 
