@@ -134,6 +134,17 @@ def _to_words(values: Any, where: str) -> np.ndarray:
         ) from None
 
 
+def check_texts(columns: Mapping[str, Any], where: str) -> None:
+    """Raise SigmaDataError for the first word in columns, or the first of their names, that is no valid text."""
+    for name, column in columns.items():
+        if name.encode("utf-8", "ignore").decode() != name:
+            raise SigmaDataError(f"{where}: the name of column {name!a} is no valid text. Rename it.")
+        array = as_numpy(column)
+        if array.dtype.kind in "OU":
+            words = [value if isinstance(value, str) else "" for value in array.tolist()]
+            _to_words(words, f"{where}: column {name!r}")
+
+
 def _float(value: Any, where: str) -> float:
     if isinstance(value, Integral) and abs(int(value)) > EXACT:
         shown = value if abs(int(value)) < 10**40 else "an integer of more than 40 digits"

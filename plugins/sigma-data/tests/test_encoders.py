@@ -49,6 +49,27 @@ def test_numbers_have_mean_0_and_deviation_1() -> None:
     assert encode(NumberEncoder(), pa.array([7, 7])) == [[0.0], [0.0]]
 
 
+def test_the_largest_numbers_are_encoded_where_their_statistics_are_finite():
+    large = pa.array([1.7e308, 1.5e308, None])
+    assert encode(NumberEncoder(scale="none"), large) == [[1.7e308], [1.5e308], [1.6e308]]
+    assert encode(NumberEncoder(), pa.array([1.7e308] * 3)) == [[0.0]] * 3
+    logs = np.log1p([1.7e308, 1.5e308, 1.6e308])
+    wanted = (logs - logs[:2].mean()) / logs[:2].std()
+    np.testing.assert_allclose(np.ravel(encode(NumberEncoder(log=True), large)), wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_a_number_that_is_too_large_for_the_scale_is_refused_with_its_row():
+    encoder, column = NumberEncoder(), pa.array([0.001, 0.002])
+    state = encoder.fit([column])
+    for rows in ([0.001, 1.7e308], [0.001, -1.7e308, 1.7e308]):
+        with pytest.raises(
+            SigmaDataError, match=r"row 1: -?1.7e\+308 is too large to be scaled as the training rows are"
+        ):
+            encoder.apply(pa.array(rows), state)
+    with pytest.raises(SigmaDataError, match=r"row 2: 1.7e\+308 is too large"):
+        encoder.apply(pa.array([1.0, 2.0, 1.7e308]), {"fill": 0.0, "centre": -1e308, "width": 2.0})
+
+
 def test_infinite_values_count_as_missing_where_that_is_set():
     given = pa.array([1.0, float("inf"), None, 3.0, float("-inf"), 8.0])
     encoder = NumberEncoder(infinite="missing", missing="median", scale="none", indicator=True)
@@ -330,11 +351,16 @@ def test_a_missing_date_is_zeros() -> None:
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 NULL = "row 2: there is no value. Enter one, "
+LARGE = "its numbers are so large that their mean or spread exceeds float64. Correct them, or "
 ERRORS: list[tuple[Encoder, Any, str]] = [
     (NumberEncoder("refuse"), [1.0, 2.0, None], NULL + "set missing = 'median' or another replacement,"),
     (NumberEncoder(), ["1", "2", "x"], "row 2: 'x' is not a number that float64 holds. Correct it, or leave the"),
     (NumberEncoder(), [1, 2**53 + 1], "row 1: 9007199254740993 is not a number that float64 holds. Correct it,"),
     (NumberEncoder(), [1.0, float("-inf")], "row 1: -inf is not finite. Correct it, leave the row out, or set"),
+    (NumberEncoder(), [1.7e308, -1.7e308, 3.5], LARGE + "set log = true or scale = 'none'."),
+    (NumberEncoder(), [1e200, 0.0], LARGE),
+    (NumberEncoder(scale="robust"), [1.7e308, -1.7e308] * 9, LARGE + "set log = true or scale = 'none'."),
+    (NumberEncoder(missing="mean", scale="none"), [1.7e308, 1.6e308], LARGE + "set missing = 'median'."),
     (NumberEncoder(missing="mean"), [None, None], "no row has a value. Leave the column out."),
     (NumberEncoder(missing="mean"), [[1.0], [2.0]], "row 0: [1.0] is not a number that float64 holds."),
     (BooleanEncoder(missing="refuse"), [True, False, None], NULL + "set missing = 'most_frequent' or another"),

@@ -183,7 +183,7 @@ def test_rows_are_named_by_their_lines_whatever_the_split_and_however_many_are_d
 
 def test_equal_inputs_with_other_numbers_are_no_conflict(tmp_path: Path) -> None:
     columns = columns_of_houses()
-    columns["dear"] = RANDOM.normal(size=ROWS).tolist()
+    columns["dear"] = np.random.default_rng(0).normal(size=ROWS).tolist()
     columns["size"][1], columns["city"][1] = columns["size"][0], columns["city"][0]
     assert examine(tmp_path, columns, targets="numbers") == []
 

@@ -28,6 +28,7 @@ from sigma_data.prepared import code, entries, opening, preparing
 from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.prepared.entries import PreparedEntry, list_entries
 from sigma_data.tables import open_table
+from sigma_data.tables.batches import RecordBatches
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
 from sigma_testing import DatasetSuite
 
@@ -160,6 +161,32 @@ def test_numbers_are_of_32_bits_unless_asked_otherwise(table):
     held, prepared = Tabular(table, "price"), Tabular(table, "price", block_rows=7)
     wanted = held["training"].block(0)["inputs"].astype(np.float32)
     assert read_all(prepared["training"])["inputs"].tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize(("cells", "most"), [(1, 1), (90 * 5, 5), (1 << 22, 70)])
+def test_columns_are_fitted_in_groups_of_so_many_cells(tmp_path, monkeypatch, cells, most):
+    draws, kinds = np.random.default_rng(2), np.array(["flat", "house", None], object)
+    frame = pd.DataFrame({f"x{i}": draws.normal(size=90) for i in range(100)})
+    frame = frame.assign(**{f"w{i}": draws.choice(kinds, 90) for i in range(40)}, price=draws.normal(size=90))
+    frame[draws.permutation(frame.columns)].to_parquet(tmp_path / "wide.parquet")
+    monkeypatch.setattr(preparing, "MANY", cells)
+    groups, group = list[list[str]](), preparing.group_columns
+    monkeypatch.setattr(preparing, "group_columns", lambda *given: groups.extend(group(*given)) or groups)
+    check_equal(
+        in_blocks(tmp_path / "wide.parquet")["training"], Tabular(tmp_path / "wide.parquet", "price")["training"]
+    )
+    assert sorted(name for group in groups for name in group) == sorted({*frame} - {"price"})
+    assert max(map(len, groups)) == most
+    sizes = [90 * sum(1 if name[0] == "x" else preparing.WORDY for name in group) for group in groups]
+    assert all(len(group) == 1 or size <= cells for group, size in zip(groups, sizes, strict=True))
+    assert len(groups) == {1: 140, 1 << 22: 2}.get(cells, len(groups))
+
+
+def test_the_columns_of_a_group_are_read_together(table, monkeypatch):
+    reads, read = list[int](), RecordBatches.read
+    monkeypatch.setattr(RecordBatches, "read", lambda rows, names: reads.append(len(names)) or read(rows, names))
+    in_blocks(table)["training"]
+    assert reads.count(4) == 2  # of eight inputs
 
 
 def test_another_table_is_encoded_by_the_columns_of_the_training(table, tmp_path):
@@ -576,6 +603,31 @@ def test_a_number_that_32_bits_cannot_hold_is_refused_with_its_place(tmp_path, c
         Tabular(tmp_path / "houses.csv", "price", **unscaled)["training"]
     assert not [*cache.glob("*/*")]
     Tabular(tmp_path / "houses.csv", "price", block_dtype="float64", **unscaled)["training"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_that_are_too_large_are_refused_with_a_remedy_that_works(tmp_path, dtype):
+    frame = make_frame()[["city", "price"]].assign(size=np.where(np.arange(N) % 2, 1.7e308, -1.7e308))
+    write_csv(frame, tmp_path / "houses.csv")
+    for settings in ({"block_rows": 7, "block_dtype": dtype}, {}):
+        with pytest.raises(SigmaDataError, match=r"column 'size': its numbers are so large .*, or set log = true or"):
+            Tabular(tmp_path / "houses.csv", "price", **settings)["training"]
+    logs = {"columns": {"size": {"type": "number", "log": True}}}
+    encoded = read_all(in_blocks(tmp_path / "houses.csv", block_dtype=dtype, **logs)["training"])["inputs"]
+    assert np.isfinite(encoded).all()
+    frame.loc[:, "size"] = np.where(np.arange(N) == 100, 1.7e308, 1.0 + np.arange(N) % 3 / 1000)
+    write_csv(frame, tmp_path / "houses.csv")
+    order = {"split": {"training": 0.25, "test": 0.75}, "split_by": "block"}
+    with pytest.raises(SigmaDataError, match=r"houses.csv:102: column 'size': 1.7e\+308 is too large to be scaled"):
+        in_blocks(tmp_path / "houses.csv", block_dtype=dtype, **order)["training"]
+
+
+def test_what_an_encoder_makes_infinite_is_refused_with_its_place(table, monkeypatch):
+    monkeypatch.setattr(NumberEncoder, "apply", lambda self, column, state: np.full((len(column), 1), np.nan))
+    with pytest.raises(
+        SigmaDataError, match=r"houses.parquet: row 0: 'size' is nan when it is encoded. Correct the value"
+    ):
+        in_blocks(table)["training"]
 
 
 @pytest.mark.parametrize("time", [None, "sold"])

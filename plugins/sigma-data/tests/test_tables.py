@@ -409,6 +409,25 @@ def test_other_types_become_plain_ones() -> None:
     assert (read["inner.a"], read["inner.b.c"]) == ([1, 2], ["x", None])
 
 
+@pytest.mark.parametrize("wrap", [dict, pd.DataFrame])
+def test_words_that_are_no_valid_text_are_refused_with_column_and_row(wrap: Callable[[Any], Any]) -> None:
+    days = pd.to_datetime(["2020-01-01"] * 3)
+    held = {
+        "a": pd.Series(["x", "y", None], dtype=object),
+        "t": days,
+        "b": pd.Series([None, "x", "y\ud800"], dtype=object),
+    }
+    reason = r"table: column 'b': row 2 holds 'y\\ud800', which is no valid text. Correct it, such as by text.encode"
+    with pytest.raises(SigmaDataError, match=reason):
+        open_table(wrap(held))
+    with pytest.raises(SigmaDataError, match=r"column 'b': row 1 holds '\\udcff', which is no valid text"):
+        open_table({"a": ["x", "y"], "b": np.array(["x", "\udcff"])})
+    with pytest.raises(SigmaDataError, match=r"table: the name of column 'b\\ud800' is no valid text. Rename it."):
+        open_table({"a": [1.0], "b\ud800": [2.0]})
+    with pytest.raises(SigmaDataError, match=r"table: cannot be read .*surrogates not allowed"):
+        open_table({"a": [["x"], ["\ud800"]]})
+
+
 def test_objects_that_are_no_tables_are_refused() -> None:
     for value, reason in [
         (3, "cannot read a int"),

@@ -13,8 +13,9 @@ import pytest
 from sigma_data import Tabular
 from sigma_data.encoded import EncoderMaker
 from sigma_data.frames import check_names
-from sigma_data.tables import open_table
+from sigma_data.tables import open_table, text
 from sigma_data.tables.text import TextTable
+from sigma_kernel import SigmaDataError
 
 NAMES = [f"column {i} {'x' * 60}" for i in range(1500)]  # more than the bytes that a dialect is found from
 
@@ -50,6 +51,26 @@ def test_a_cell_that_is_too_long_is_read_with_care(tmp_path, monkeypatch):
     with pytest.raises(Exception, match="there is no row"):
         open_table(tmp_path / "long.csv")
     assert read == [1]
+
+
+@pytest.mark.parametrize("words", ["some words of a long line ", "some long words, and many others of a text. "])
+def test_of_one_long_line_of_words_a_small_head_is_looked_at(tmp_path, monkeypatch, words):
+    (tmp_path / "novel.txt").write_text(words * 400_000)
+    heads, detect = list[int](), text.detect
+    monkeypatch.setattr(text, "detect", lambda head, **given: heads.append(len(head)) or detect(head, **given))
+    with pytest.raises(SigmaDataError, match="more than 100000. Store it as rows"):
+        open_table(tmp_path / "novel.txt")
+    assert heads == [text.HEAD]
+
+
+def test_twenty_thousand_columns_with_names_of_words_are_found(tmp_path):
+    names = [f"value of the sensor {i}" for i in range(20_000)]
+    values = np.random.default_rng(0).integers(0, 64, (3, len(names))) / 64
+    lines = [names, *(map(str, row) for row in values)]
+    (tmp_path / "wide.csv").write_text("".join(f"{';'.join(line)}\n".replace(".", ",") for line in lines))
+    table = open_table(tmp_path / "wide.csv").read()
+    assert table.column_names == names
+    np.testing.assert_array_equal(np.stack([np.asarray(column) for column in table.columns], axis=1), values)
 
 
 def test_names_are_looked_up_in_time_that_grows_with_their_number():

@@ -209,6 +209,8 @@ def test_running_text_is_told_from_tables(tmp_path: Path) -> None:
         "city\nNew York\nBern\nOld York\nRome\n",
         "Anna Smith\nBen Miller\nCarl Jones\n",
         "city,mood,\nOld York at night,quite good today,\nNew York at noon,rather bad today,\n",
+        "full name\thome town\tremark\nMary Ann Lee\tSalt Lake City\t\nMary Ann Lee\tLos Angeles\tpays late\n",
+        "city name,country name\nParis town,\nLondon town,United Kingdom\n",
         "",
     )
     for number, table in enumerate(tables):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
 
-from sigma_data.encoders.columns import EMPTY, fill_rule, read_batches, read_reals, read_with_gaps, refuse_missing
+from sigma_data.encoders.columns import (
+    EMPTY,
+    FIX,
+    fill_rule,
+    read_batches,
+    read_reals,
+    read_with_gaps,
+    refuse,
+    refuse_missing,
+)
 from sigma_data.interpolation import interpolate, quantile_knots
 from sigma_data.preprocessors.clip import tails
 from sigma_data.preprocessors.log import signed_log
@@ -104,7 +113,8 @@ class NumberEncoder(Encoder):
     def _fill(self, read: Read, sample: np.ndarray) -> float | None:
         """Return what replaces missing values; None if they are refused."""
         if self.missing == "mean":
-            return float(_moments(read()).mean)
+            (mean,) = _compute_finite(lambda: [_moments(read()).mean], "set missing = 'median'")
+            return float(mean)
         if self.missing == "median":
             return _median(sample)
         if self.missing == "most_frequent":
@@ -124,10 +134,10 @@ class NumberEncoder(Encoder):
             return {"knots": knots.tolist(), "scores": scores.tolist()}
         if self.scale == "none":
             return {}
-        if self.scale == "robust":
-            centre, width = spread(sample, (0.25, 0.75))
-        else:
-            centre, width = _moments(read()).scale
+        centre, width = _compute_finite(
+            lambda: spread(sample, (0.25, 0.75)) if self.scale == "robust" else _moments(read()).scale,
+            "set log = true or scale = 'none'",
+        )
         return {"centre": float(centre), "width": float(width)}
 
     def apply(self, column: Any, state: Mapping[str, Any]) -> np.ndarray:
@@ -139,8 +149,7 @@ class NumberEncoder(Encoder):
         if "knots" in state:
             values = interpolate(values, np.array(state["knots"]), np.array(state["scores"]))
         if "centre" in state:
-            values = values - state["centre"]
-            values /= state["width"]
+            values = _scale(values, state, column)
         if not self.indicator:
             return values[:, None]
         return np.stack([values, np.zeros(len(values)) if missing is None else missing], axis=1)
@@ -161,11 +170,41 @@ def _hold(read: Read) -> Read:
     return lambda: iter(held)
 
 
+def _compute_finite(compute: Callable[[], Sequence[np.ndarray]], remedy: str) -> Sequence[np.ndarray]:
+    """Return statistics; raise SigmaDataError for numbers that are too large for them."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        statistics = compute()
+    if not np.isfinite(statistics).all():
+        raise SigmaDataError(
+            f"its numbers are so large that their mean or spread exceeds float64. Correct them, or {remedy}."
+        )
+    return statistics
+
+
+def _scale(values: np.ndarray, state: Mapping[str, Any], column: Any) -> np.ndarray:
+    """Return the scaled values; raise SigmaDataError for the first one that float64 cannot hold."""
+    try:
+        with np.errstate(over="raise"):
+            scaled = values - state["centre"]
+            scaled /= state["width"]
+    except FloatingPointError:
+        with np.errstate(over="ignore"):
+            beyond = np.isinf((values - state["centre"]) / state["width"])
+        refuse(beyond, column, f"{{}} is too large to be scaled as the training rows are. {FIX}")
+        raise
+    return scaled
+
+
 def _median(values: np.ndarray) -> float:
     """Return the median, as ``np.median`` does; values are put into another order, which saves the time of a copy."""
     half = len(values) // 2
     values.partition(half)
-    return float(values[half] if len(values) % 2 else np.mean([values[:half].max(), values[half]]))
+    if len(values) % 2:
+        return float(values[half])
+    low, high = values[:half].max(), values[half]
+    with np.errstate(over="ignore"):
+        middle = np.mean([low, high])
+    return float(middle if np.isfinite(middle) else low / 2 + high / 2)
 
 
 def _moments(batches: Iterable[np.ndarray]) -> RowMoments:

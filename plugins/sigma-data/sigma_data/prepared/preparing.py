@@ -1,4 +1,4 @@
-"""Prepare a table that is larger than memory: fit the encoders column by column, then encode batch by batch."""
+"""Prepare a table that is larger than memory: fit the encoders some columns at a time, then encode batch by batch."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ from sigma_data.threads import map_in_threads
 from sigma_kernel import Encoder, SigmaDataError
 
 AT_ONCE = 1 << 23  # numbers that are encoded at once
-MANY = 1 << 22  # rows from which on one column at a time is in memory
+MANY = 1 << 22  # cells of columns that are read together, and rows from which on one column at a time is in memory
+WORDY = 32  # cells that one of words, or of other values of any length, counts for
 NOTED = 1 << 28  # bytes after which it is noted how many rows are written
 ROWS = "rows.parquet"  # the table
 
@@ -251,9 +253,14 @@ class PreparedTable:
             cast = values.astype(self.dtype)
         if (wrong := ~np.isfinite(cast)).any():
             row, column = np.argwhere(wrong)[0]
+            number, where = values[row, column], f"{place(int(row))}: {columns.elements[column]!r}"
+            if np.isfinite(number):
+                raise SigmaDataError(
+                    f"{where} is {number:g}, too large for {self.dtype}. Scale it, or set block_dtype = 'float64'."
+                )
             raise SigmaDataError(
-                f"{place(int(row))}: {columns.elements[column]!r} is {values[row, column]:g}, too large for "
-                f"{self.dtype}. Scale it, or set block_dtype = 'float64'."
+                f"{where} is {number:g} when it is encoded. Correct the value, leave the row out, or choose another "
+                "encoder."
             )
         return cast
 
@@ -307,12 +314,11 @@ class EncodedBatch:
 def fit_columns(
     rows: RecordBatches, names: Sequence[str], selection: Selection, choose: Choose
 ) -> dict[str, tuple[EncodedColumn | None, bool]]:
-    """Return the encoder of each column, fitted on the training rows; one column at a time is in memory, or two."""
+    """Return the encoder of each column, fitted on the training rows; some columns at a time are in memory."""
     progress, training = DecodingProgress(rows.name, len(names), "columns fitted"), pa.array(selection.training)
     place: Place = lambda row: selection.place(int(selection.training[row]))  # noqa: E731
 
-    def fit(name: str) -> tuple[EncodedColumn | None, bool]:
-        column = selection.take(rows.read([name])[name])
+    def fit(name: str, column: Any) -> tuple[EncodedColumn | None, bool]:
         encoder, names_rows = choose(name, column)
         fitted = None
         if encoder is not None:
@@ -321,7 +327,30 @@ def fit_columns(
         progress.advance()
         return fitted, names_rows
 
-    return dict(zip(names, map_in_threads(fit, names, most=2 if selection.total < MANY else 1), strict=True))
+    def fit_group(group: Sequence[str]) -> list[tuple[EncodedColumn | None, bool]]:
+        table = rows.read(group)
+        return [fit(name, selection.take(table[name])) for name in group]
+
+    groups = group_columns(rows.schema, names, selection.total)
+    fitted = map_in_threads(fit_group, groups, most=2 if selection.total < MANY else 1)
+    return dict(zip(names, chain.from_iterable(fitted), strict=True))
+
+
+def group_columns(schema: Any, names: Sequence[str], rows: int) -> list[list[str]]:
+    """Return the columns in groups that are read together, each of at most MANY cells or of one column.
+
+    Each reading looks at the description of the whole file, which is long if there are many columns.
+    """
+    groups, cells = list[list[str]](), MANY
+    most = max(1, len(names) // 2)  # so that two threads have work
+    for name in names:
+        more = rows * (1 if pa.types.is_primitive(schema.field(name).type) else WORDY)
+        cells += more
+        if cells > MANY or len(groups[-1]) == most:
+            groups.append([])
+            cells = more
+        groups[-1].append(name)
+    return groups
 
 
 def name_entry(about: Any) -> str:

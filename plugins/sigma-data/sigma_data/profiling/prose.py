@@ -44,7 +44,16 @@ def _are_prose(lines: Sequence[str]) -> bool:
     has_words = sum(words) >= least * len(lines) or ends >= ENDS  # some scripts have no blanks
     if not has_words or sum(map(str.isalpha, solid)) < LETTERS * len(solid):
         return False
-    inner = [line.rstrip().rstrip(DELIMITERS) for line in lines]  # a line of verse may end with a comma
-    counts = [[line.count(delimiter) for line in inner] for delimiter in DELIMITERS]
     columns = len(words) > WORDS and len({*words}) == 1 and ends < ENDS  # verse may have as many words in each line
-    return len(lines) == 1 or not (columns or any(min(count) == max(count) > 0 for count in counts))
+    return len(lines) == 1 or not (columns or _are_regular(lines))
+
+
+def _are_regular(lines: Sequence[str]) -> bool:
+    """Return whether each line has as many cells; the last may be blank, and a line of verse end with a comma."""
+    raw = [[line.count(delimiter) for line in lines] for delimiter in DELIMITERS]
+    solid = [line.rstrip().rstrip(DELIMITERS) for line in lines]
+    inner = [[line.count(delimiter) for line in solid] for delimiter in DELIMITERS]
+    return any(
+        min(within) == max(within) > 0 or min(count) == max(count) > 0 < max(within)
+        for count, within in zip(raw, inner, strict=True)
+    )

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sigma_data.frames import check_texts, columns_of
 from sigma_data.tables.batches import RecordBatches, plain_batches, plain_schema, reading
 from sigma_kernel import SigmaDataError
 
@@ -16,7 +17,11 @@ def open_object(value: Any, name: str = "table") -> RecordBatches:
     if isinstance(value, RecordBatches):
         return value
     with reading(name):
-        table = as_table(value, name)
+        try:
+            table = as_table(value, name)
+        except UnicodeError:  # which does not say where
+            check_texts(columns_of(value, name), name)
+            raise
     schema = plain_schema(table.schema, name)
 
     def start(columns: Sequence[str] | None) -> Iterator[Any]:

@@ -41,7 +41,7 @@ from sigma_kernel import SigmaDataError, Source
 
 HEAD = 1 << 16  # bytes that the dialect is found from
 LONG_HEAD = 1 << 23  # bytes that may be read for it where lines are long
-END, WIDE_MARKS = re.compile(rb"\r\n?|\n"), (b",", b";", b"\t", b"|")
+END, WIDE_MARKS = re.compile(rb"\r\n?|\n"), (b",", b";", b"\t", b"|", b" ")
 LINE = 1 << 28  # bytes of the first line of which the columns are counted
 KEPT = 1 << 28  # bytes of parsed rows that are kept from the first pass
 
