@@ -185,7 +185,7 @@ def _scale(values: np.ndarray, state: Mapping[str, Any], column: Any) -> np.ndar
     """Return the scaled values; raise SigmaDataError for the first one that float64 cannot hold."""
     try:
         with np.errstate(over="raise"):
-            scaled = values - state["centre"]
+            scaled: np.ndarray = values - state["centre"]
             scaled /= state["width"]
     except FloatingPointError:
         with np.errstate(over="ignore"):
