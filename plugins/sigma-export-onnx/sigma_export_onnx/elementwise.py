@@ -88,8 +88,9 @@ TABLE: dict[str, Express] = {
     "erf": _op("Erf"), "equal": _op("Equal"), "greater": _op("Greater"),
     "greater_equal": _op("GreaterOrEqual"), "logical_and": _op("And"), "logical_or": _op("Or"),
     "logical_not": _op("Not"), "is_finite": _is_finite, "where": _select, "stop": lambda w, node, x: x,
-    "cast": lambda w, node, x: w.cast(x, node.dtype), "reduce_precision": _round_to_dtype, "sum": _reduce("ReduceSum"),
-    "max": _reduce("ReduceMax"), "argmax": _argmax, "relu": _relu, "sigmoid": _op("Sigmoid"),
+    "barrier": lambda w, node, x, gate: x, "cast": lambda w, node, x: w.cast(x, node.dtype),
+    "reduce_precision": _round_to_dtype, "sum": _reduce("ReduceSum"), "max": _reduce("ReduceMax"),
+    "argmax": _argmax, "relu": _relu, "sigmoid": _op("Sigmoid"),
     "gelu": _op("Gelu"), "softplus": _op("Softplus"), "softmax": _express_along_axis("Softmax"),
     "log_softmax": _express_along_axis("LogSoftmax"), "layer_norm": _layer_norm,
 }  # fmt: skip

@@ -174,3 +174,10 @@ def test_the_rewritten_graph_has_no_composites_but_those_of_onnx() -> None:
     step = network(lambda x: ops.silu(x) + ops.gelu(x), X).step(2)
     assert {node.op for node in rewrite(step.graph, KEPT)} - {"input"} == {"add", "mul", "sigmoid", "gelu"}
     checked(Onnx().model(network(lambda x: x, X)))
+
+
+def test_a_value_that_waits_for_another_is_itself() -> None:
+    values = {"a": VALUES[None], "b": VALUES[None][:, ::-1].copy()}
+    made = network(lambda a, b: OPS["tanh"](OPS["barrier"](a, b)), Spec((len(VALUES),)), Spec((len(VALUES),)))
+    found, wanted = results(Onnx().model(made), values), reference(made, values)
+    np.testing.assert_allclose(found["y0"], wanted["y0"], 1e-5, 1e-6)
