@@ -137,6 +137,7 @@ from sigma_kernel.contracts import WorkerLost as WorkerLost
 from sigma_kernel.contracts import WorkerReady as WorkerReady
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings
+from sigma_kernel.contracts import merge_in_tree as merge_in_tree
 from sigma_kernel.courses import TrainingHandle as TrainingHandle
 from sigma_kernel.criteria import when as when
 from sigma_kernel.environment import Environment as Environment

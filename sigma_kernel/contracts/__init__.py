@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "grouping": "Advance ApplyOrder Channel Commit ComputeOrder Dismiss GroupEvent GroupOrder JoinOrder KeepOrder"
         " KeepState LeaveOrder MemberOrder Notice PauseOrder PingOrder Position Resize StartOrder StateKept"
         " Tick Transport WorkerAlive WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost"
-        " WorkerReady",
+        " WorkerReady merge_in_tree",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
         " Transformed Update",

@@ -64,6 +64,7 @@ from sigma_kernel.contracts.grouping import WorkerFailed as WorkerFailed
 from sigma_kernel.contracts.grouping import WorkerJoined as WorkerJoined
 from sigma_kernel.contracts.grouping import WorkerLost as WorkerLost
 from sigma_kernel.contracts.grouping import WorkerReady as WorkerReady
+from sigma_kernel.contracts.grouping import merge_in_tree as merge_in_tree
 from sigma_kernel.contracts.model import Architecture as Architecture
 from sigma_kernel.contracts.model import Context as Context
 from sigma_kernel.contracts.model import CostLayer as CostLayer

@@ -168,8 +168,8 @@ class BindingProgram(Program, Protocol):
 
         It takes the arrays of a block in the order of ``step.data``, with ``rows.max() + 1`` rows each, and returns new
         arrays in the order of ``step.ring``, with ``n * batch`` rows. It may be called from several threads at once. It
-        reads the state where it lies, but does not keep it: whoever calls does. ``steer`` has one number for each live
-        value. Return None for a step that writes, or if nothing is gained.
+        reads the state in place and holds no reference to it; the caller keeps it alive. ``steer`` has one number for
+        each live value. Return None for a step that writes, or if nothing is gained.
         """
 
 

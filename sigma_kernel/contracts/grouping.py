@@ -7,13 +7,15 @@ starts workers and carries orders, events and vectors; it decides nothing. ``doc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.graph.reprs import brief
+
+Part = TypeVar("Part")
 
 
 @frozen(order=True)
@@ -31,6 +33,17 @@ class Commit:
 
     position: Position
     generation: int = 0
+
+
+def merge_in_tree(parts: Sequence[Part], merge: Callable[[Part, Part], Part]) -> Part:
+    """Return the parts of all shards merged pairwise, neighbour by neighbour, until one is left.
+
+    The order depends on the number of shards alone, and so do the bits of their sum.
+    """
+    while len(parts) > 1:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
 
 
 # -- events: from workers, the transport and the operator, to the group ------------------------------------------------
@@ -268,7 +281,7 @@ class Channel(Protocol):
         """Send events without waiting."""
 
     def sum(self, order: ComputeOrder, position: Position, vectors: Mapping[int, np.ndarray]) -> np.ndarray | None:
-        """Return the sum over the vectors of all shards, in the fixed tree; None if it is not complete yet.
+        """Return the sum of the vectors of all shards, in the order of :func:`merge_in_tree`; None if some are missing.
 
         ``vectors`` has those of this worker, by shard. A vector counts for its generation and position alone.
         """

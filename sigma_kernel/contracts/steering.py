@@ -310,9 +310,9 @@ class Iterations(Protocol):
         """
 
     def share(
-        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, of: int, offset: int, weights: Records
+        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, total: int, offset: int, weights: Records
     ) -> Share:
-        """Compute one shard: the given ``rows`` of a batch ``of`` so many, which begin at position ``start`` of it."""
+        """Compute one shard: these ``rows`` of a batch of ``total`` rows, from its position ``start`` on."""
 
     def split_gradients(self, gradients: Records) -> Records:
         """Return the gradient of each parameter, by its address: views of the vectors of gradients."""

@@ -4,7 +4,7 @@ The gradient of a loss reads values from inside the layers.  Those of a region a
 inputs of the region once the gradient of its outputs is there (T. Chen et al., Training Deep Nets with Sublinear Memory
 Cost, arXiv:1604.06174).  The op ``barrier`` between the inputs and the copies makes these differ from the values that
 they repeat, so that no backend merges the two, and makes them wait for that gradient, so that none computes them early.
-All else stays as it is: gradients are equal to the bit.
+All ops and operands stay the same: a backend that computes op by op returns the same bits.
 """
 
 from __future__ import annotations

@@ -252,6 +252,19 @@ def test_a_cached_program_finds_its_row_kernels_and_meanings(offer, monkeypatch)
     assert [a.tobytes() for a in again] == [a.tobytes() for a in first]
 
 
+def test_a_program_that_shares_a_unit_does_not_compile_its_kernel_again(offer, monkeypatch):
+    compiled = []
+    code = kernels.Compiled.code
+    monkeypatch.setattr(kernels.Compiled, "code", lambda kernel: [compiled.append(kernel), code(kernel)][1])
+    offer({"acme-ops:bend": lambda x: x * x * np.float32(0.7103)})
+    x = symbol((5,))
+    first = NumbaBackend(threads=1).lower(Graph((x,), (bend(x),)), {})(np.ones(5, "f4"))[0]
+    assert len(compiled) == 1
+    alone, beside = NumbaBackend(threads=1).lower(Graph((x,), (bend(x), f.sum(x))), {})(np.ones(5, "f4"))
+    assert (alone.tobytes(), float(beside)) == (first.tobytes(), 5.0)
+    assert len(compiled) == 1
+
+
 @numba.njit
 def twice(x):
     return x * np.float32(2)

@@ -123,7 +123,7 @@ def _of_objects(values: list[Any], where: str) -> np.ndarray:
 
 
 def _to_words(values: Any, where: str) -> np.ndarray:
-    """Return words as an array; raise SigmaDataError for the first with a lone surrogate, which is no text."""
+    """Return words as an array; raise SigmaDataError for the first word with a lone surrogate."""
     try:
         return np.array(values, WORDS)
     except (UnicodeEncodeError, TypeError):  # of objects, and of an array of words

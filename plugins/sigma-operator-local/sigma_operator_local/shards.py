@@ -16,7 +16,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel import read_only
-from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Records, Share
+from sigma_kernel.contracts import Batches, Burst, Iterations, Merger, Metric, Records, Share, merge_in_tree
 from sigma_kernel.errors import expect, introduce_errors
 
 METRICS = "metrics."
@@ -48,14 +48,6 @@ class Sum(Merger):
         return total
 
 
-def tree(values: list[Share], merge: Callable[[Share, Share], Share]) -> Share:
-    """Return the shares merged pairwise, neighbour by neighbour, until one is left."""
-    while len(values) > 1:
-        pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
-        values = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return values[0]
-
-
 @frozen
 class Sharding:
     """Split batches into shards, compute them on workers, and merge them."""
@@ -73,7 +65,7 @@ class Sharding:
             shares = self._shares(steps, arrays, batches.block, rows, offset, shards)
             published |= self._local(shares)
             weighted = [_weigh_share(share, len(s.rows) / len(rows)) for share, s in zip(shares, shards, strict=True)]
-            merged = tree(weighted, partial(self._pair, steps))
+            merged = merge_in_tree(weighted, partial(self._pair, steps))
             arrays = steps.apply_update(arrays, merged.gradients, merged.state, offset)
             rings.append(merged.records)
             if not np.isfinite(merged.records["loss"]):

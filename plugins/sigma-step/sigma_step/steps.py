@@ -175,13 +175,13 @@ class Steps:
         return {name: x[0] / len(rows) if name.startswith(WEIGHTS) else x[0] for name, x in ring.items()}
 
     def share(
-        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, of: int, offset: int, weights: Records
+        self, arrays: Arrays, block: Arrays, rows: np.ndarray, start: int, total: int, offset: int, weights: Records
     ) -> Share:
-        """Return the share of a shard: these ``rows`` of a batch of so many, starting at row ``start``."""
+        """Return the share of a shard: these ``rows`` of a batch of ``total`` rows, starting at row ``start``."""
         step, program = self.programs.get(gradient_step, len(rows))
         batch = {name: each for name, each in weights.items() if name.startswith(BATCH)}  # the same in every shard
         shares = {name: x * x.dtype.type(len(rows)) for name, x in weights.items() if name not in batch}
-        part = np.asarray(len(rows) / of, self.programs.model.precision)
+        part = np.asarray(len(rows) / total, self.programs.model.precision)
         steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start), PART: part}
         ring = program.run(arrays, block, rows[None], {name: steer[name] for name in step.steer}, 1).ring
         records = {name: values[0] for name, values in ring.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from sigma_kernel.contracts import (
@@ -30,10 +29,9 @@ from sigma_kernel.contracts import (
     WorkerReady,
 )
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
-from sigma_operator_local.shards import tree
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.member import EndWorker, GroupMember
-from sigma_training.group.shares import assign_shards, choose_outcasts, sum_in_tree
+from sigma_training.group.shares import assign_shards, choose_outcasts
 
 START = Commit(Position())
 
@@ -76,12 +74,6 @@ def test_each_shard_has_one_worker_and_workers_have_as_many_but_for_one(members)
     shares = assign_shards(7, members)
     assert [shard for member in members for shard in shares[member]] == [*range(7)]
     assert max(map(len, shares.values())) - min(map(len, shares.values())) <= 1
-
-
-@pytest.mark.parametrize("shards", [1, 2, 3, 5, 8])
-def test_the_tree_is_that_of_the_local_operator(shards):
-    vectors = [np.float32([1e8, 1.0, 3e-8]) * np.float32(i - 1.5) for i in range(shards)]
-    assert sum_in_tree(vectors).tobytes() == tree(vectors, lambda a, b: a + b).tobytes()
 
 
 def test_few_workers_leave_when_links_are_cut():

@@ -11,7 +11,6 @@ import hashlib
 import importlib.metadata
 import math
 import os
-import platform
 import threading
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -21,9 +20,8 @@ from typing import Any
 
 from sigma_backend_numba.cache import files, units
 from sigma_backend_numba.cache.units import assemble, pack, unpack
-from sigma_backend_numba.compiler import language, machine_code
+from sigma_backend_numba.compiler import language
 from sigma_backend_numba.compiler.machine_code import Burst, load_burst
-from sigma_backend_numba.compiler.processor import processor
 from sigma_backend_numba.compiler.units import ProgramText
 from sigma_backend_numba.emit.program_text import ROUGHLY, Needs
 from sigma_backend_numba.lower.kernels import Compiled, Kernel
@@ -61,8 +59,7 @@ def fresh(make: Callable[[], tuple[Needs, str]]) -> tuple[Needs, Burst]:
 
 def key(job: str) -> str:
     """Return the cache key of a program."""
-    parts = (job, makers(), str(machine_code.SPEED), platform.system(), platform.machine(), *processor())
-    return "sigma_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return "sigma_" + hashlib.sha256("\0".join([job, makers(), *units.describe_target()]).encode()).hexdigest()[:32]
 
 
 @cache
@@ -79,7 +76,7 @@ def makers() -> str:
 def _compile_and_store(name: str, make: Callable[[], tuple[Needs, str]], kernels: Mapping[str, Kernel]) -> bytes:
     """Return a program's requirements and the symbols of its external kernels, as a line, and its code; store them."""
     needs, text = make()
-    scalars = {symbol: x.code() for symbol, x in kernels.items() if isinstance(x, Compiled)}
+    scalars = {symbol: x.code for symbol, x in kernels.items() if isinstance(x, Compiled)}
     outside = {symbol: kernel.outside for symbol, kernel in kernels.items()}
     source = ProgramText(text, _names(text) | outside, units.key(ROUGHLY if text.startswith(ROUGHLY) else ""))
     codes, joined = assemble(source, scalars)

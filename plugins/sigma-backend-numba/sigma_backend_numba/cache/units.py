@@ -9,18 +9,16 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from sigma_backend_numba.cache import files
 from sigma_backend_numba.compiler import machine_code
-from sigma_backend_numba.compiler.machine_code import compile_unit, free_memory
+from sigma_backend_numba.compiler.machine_code import Kernels, compile_unit, free_memory
 from sigma_backend_numba.compiler.processor import processor
 from sigma_backend_numba.compiler.units import ProgramText, ProgramUnit
-
-Kernels = Mapping[str, tuple[str, str]]  # LLVM texts with the name of the function in each, by symbol
 
 
 def assemble(source: ProgramText, kernels: Kernels, keep: bool = True) -> tuple[list[bytes], set[str]]:
@@ -68,8 +66,12 @@ def unpack(entry: bytes) -> tuple[list[Any], list[bytes]]:
 
 def key(about: str) -> str:
     """Return what units depend on besides their texts, and what is said ``about`` the meanings of names."""
-    parts = (about, makers(), str(machine_code.SPEED), platform.system(), platform.machine(), *processor())
-    return "\0".join(parts)
+    return "\0".join([about, makers(), *describe_target()])
+
+
+def describe_target() -> tuple[str, ...]:
+    """Return what code is compiled for: LLVM's level of optimisation, the system and the processor."""
+    return str(machine_code.SPEED), platform.system(), platform.machine(), *processor()
 
 
 @cache

@@ -23,6 +23,7 @@ from sigma_backend_numba.compiler.units import ProgramText, ProgramUnit
 from sigma_backend_numba.scalars import FROM_C
 
 Burst = Callable[[int, int, int, int], int]
+Kernels = Mapping[str, Callable[[], tuple[str, str]]]  # by symbol: LLVM's text, and the name in it
 FOR_KERNELS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cosh exp2 fabs fma fmax fmin hypot lgamma log10 log2"
     " nearbyint rint round sinh sqrt tan tgamma trunc"
@@ -77,12 +78,11 @@ def _mathematics() -> ctypes.CDLL:
 
 
 def compile_unit(
-    source: ProgramText, unit: ProgramUnit, kernels: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    source: ProgramText, unit: ProgramUnit, kernels: Kernels = MappingProxyType({})
 ) -> tuple[bytes, list[ProgramUnit], set[str]]:
     """Return the object code of a unit, the units that it calls, and the symbols of kernels that are linked into it.
 
-    ``kernels`` are LLVM texts with the name of the function in each.  A kernel that calls anything local to its process
-    stays external.
+    A kernel that calls anything local to its process stays external.
     """
     with _lock:
         assembly, called = _assembly(source, unit)
@@ -120,11 +120,11 @@ def _collect_after(generation: int) -> Iterator[None]:
             gc.enable()
 
 
-def _emit_code(assembly: str, kernels: Mapping[str, tuple[str, str]]) -> tuple[bytes, set[str]]:
+def _emit_code(assembly: str, kernels: Kernels) -> tuple[bytes, set[str]]:
     """Return the object code of LLVM's text, and the symbols of those kernels that it calls and that are linked in."""
     module = llvm().parse_assembly(assembly)
-    own = {symbol: kernel for symbol, kernel in kernels.items() if f'@"{symbol}"' in assembly}
-    within = {symbol for symbol, (code, name) in own.items() if _link_kernel(module, symbol, code, name)}
+    called = [symbol for symbol in kernels if f'@"{symbol}"' in assembly]
+    within = {symbol for symbol in called if _link_kernel(module, symbol, *kernels[symbol]())}
     module.verify()
     _optimise(module)
     code: bytes = _target(SPEED).emit_object(module)

@@ -71,8 +71,8 @@ class CallFrame:
 class BoundBurst:
     """A burst of a program that only reads, for data of one form; safe to call from several threads at once.
 
-    ``state`` are the addresses of the state, which whoever calls keeps; ``order`` has shape ``(n, batch)``; ``live``
-    are the live values, one number each.  Records have a row for each row of a batch.
+    ``state`` holds the addresses of the state, whose arrays the caller keeps alive; ``order`` has shape ``(n, batch)``;
+    ``live`` holds the live values, one number each.  Records have a row for each row of a batch.
     """
 
     machine: Machine

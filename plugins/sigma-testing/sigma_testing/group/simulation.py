@@ -6,13 +6,14 @@
         simulate_group(seed)
 
 Time, network, processes and arrays are simulated: thousands of schedules need a few seconds. The state of a replica is
-a number, hashed with the sums of all shards in the fixed tree: whoever computes a shard twice, not at all, at another
-place or on another state has another number ever after. The reference is computed by a tree written independently.
+a hash of all sums of shards so far: it differs from the reference from the first iteration on in which a shard was
+computed twice, not at all, at another position or from another state. The reference has a tree of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import add
 from random import Random
 from typing import Any
 
@@ -37,6 +38,7 @@ from sigma_kernel.contracts.grouping import (
     WorkerFailed,
     WorkerJoined,
     WorkerLost,
+    merge_in_tree,
 )
 from sigma_testing.group.checks import TRACEBACK, GroupChecks
 from sigma_testing.group.network import OPERATOR, SimulatedNetwork
@@ -54,7 +56,6 @@ from sigma_training.group.member import (
     RunBurst,
     SendState,
 )
-from sigma_training.group.shares import sum_in_tree
 
 GRACE = 600.0  # simulated seconds in which a run ends once there are no faults
 PATIENCE = 5.0  # of workers for the operator
@@ -261,7 +262,7 @@ class GroupSimulation:
             self.checks.expect(owner == number, f"shard {shard} of iteration {n} is computed by {owner} and {number}")
             self.checks.expect(earlier == value, f"worker {number} computes shard {shard} of iteration {n} differently")
         if len(entries) == self.schedule.shards:
-            summed = sum_in_tree([entries[shard][1] for shard in range(self.schedule.shards)]).value
+            summed = merge_in_tree([entries[shard][1] for shard in range(self.schedule.shards)], add).value
             for worker in self.workers.values():
                 if worker.run is not None and worker.run.order.generation == generation and worker.run.at == n:
                     self.network.call_soon(self._update, worker, worker.run, n, summed)
