@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from sigma_backend_numba import NumbaBackend, runtime
-from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.cache import lookup, units
 from sigma_backend_numba.compiler import language
 from sigma_backend_numba.compiler.translate import Module
 from sigma_backend_numba.compiler.units import ProgramText
@@ -274,9 +274,10 @@ def test_everything_that_determines_a_program_is_part_of_its_key(monkeypatch: py
     assert len(set(names.values())) == len(names)
     assert {what: lookup.key(str(job)) for what, job in jobs().items()} == names
     others = []
-    for name, value in {"makers": lambda: "others", "processor": lambda: ("another", "")}.items():
+    other: dict[str, tuple[Any, Any]] = {"makers": (lookup, "others"), "processor": (units, ("another", ""))}
+    for name, (module, value) in other.items():
         with monkeypatch.context() as patch:
-            patch.setattr(lookup, name, value)
+            patch.setattr(module, name, lambda value=value: value)
             others.append(lookup.key(str(jobs()["plain"])))
     assert len({*others, *names.values()}) == len(others) + len(names)
 
