@@ -71,7 +71,8 @@ class Course:
             thread.start()
         for end in self._threads.values():
             while not end.wait(0.05):  # signal handlers run in between
-                continue
+                if len(self.signals) > 1:  # Python has dropped the handler's exception, as in a destructor
+                    raise KeyboardInterrupt
         if self.failure is not None:
             raise self.failure
 

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from inspect import signature
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -565,6 +566,24 @@ def test_a_second_ctrl_c_aborts_immediately(monkeypatch: pytest.MonkeyPatch) -> 
         with pytest.raises(KeyboardInterrupt):
             sigma.run()
         assert (sigma.state, went_on) == ("failed", [])
+        hangs.set()
+
+
+def test_a_second_ctrl_c_aborts_when_python_drops_its_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs = threading.Event()
+    monkeypatch.setattr(signals, "TWICE", 0.0)
+
+    def hang(context: HookContext) -> None:
+        handle = cast("Callable[[int, None], None]", signal.getsignal(signal.SIGINT))
+        handle(signal.SIGINT, None)
+        with suppress(KeyboardInterrupt):  # as a destructor does
+            handle(signal.SIGINT, None)
+        hangs.wait(PATIENCE)
+
+    with small_environment(Sweep(), hooks={"hang": Do(hang, every=after(3, "iteration"))}) as sigma:
+        with pytest.raises(KeyboardInterrupt):
+            sigma.run()
+        assert sigma.state == "failed"
         hangs.set()
 
 

@@ -51,6 +51,12 @@ def until(holds: Any) -> None:
         time.sleep(0.005)
 
 
+def find_free_port() -> int:
+    """Return a port that no other dashboard of this machine takes between two servers of a test."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
 class Page:
     """What the page of a run does."""
 
@@ -316,7 +322,7 @@ def test_a_dashboard_stays_open_after_the_run_until_its_page_is_closed(monkeypat
     monkeypatch.setattr("webbrowser.open", lambda link: True)
     monkeypatch.setenv("DISPLAY", ":0")
     with small_environment(Sweep(), epochs=2) as sigma:
-        sigma.monitors["web"] = WebMonitor()
+        sigma.monitors["web"] = WebMonitor(port=find_free_port())
         assert sigma.run().status == "finished"
         page = Page(sigma.messages.entries_after(0)[0][1].removeprefix("dashboard: "))
         lingering = threading.Thread(target=sigma.linger)
@@ -335,7 +341,7 @@ def test_a_failed_run_is_shown_with_its_reason_until_its_page_is_closed(monkeypa
     monkeypatch.setattr("webbrowser.open", lambda link: True)
     monkeypatch.setenv("DISPLAY", ":0")
     with small_environment(Sweep(), epochs=2000) as sigma:
-        sigma.monitors["web"] = WebMonitor()
+        sigma.monitors["web"] = WebMonitor(port=find_free_port())
         sigma.trainer("trainer").optimiser = Descent(learning_rate=1e30)
         with pytest.raises(SigmaTrainingError):
             sigma.run()
