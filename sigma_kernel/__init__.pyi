@@ -22,6 +22,7 @@ from sigma_kernel.contracts import Augmentation as Augmentation
 from sigma_kernel.contracts import Backend as Backend
 from sigma_kernel.contracts import Batches as Batches
 from sigma_kernel.contracts import BindingProgram as BindingProgram
+from sigma_kernel.contracts import Blueprint as Blueprint
 from sigma_kernel.contracts import Branch as Branch
 from sigma_kernel.contracts import Burst as Burst
 from sigma_kernel.contracts import CachedData as CachedData
@@ -53,6 +54,7 @@ from sigma_kernel.contracts import Finding as Finding
 from sigma_kernel.contracts import Goals as Goals
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import GroupEvent as GroupEvent
+from sigma_kernel.contracts import GroupOperator as GroupOperator
 from sigma_kernel.contracts import GroupOrder as GroupOrder
 from sigma_kernel.contracts import Hook as Hook
 from sigma_kernel.contracts import HookContext as HookContext
@@ -99,17 +101,21 @@ from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
 from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
+from sigma_kernel.contracts import ReplaceState as ReplaceState
 from sigma_kernel.contracts import Resize as Resize
 from sigma_kernel.contracts import RowLosses as RowLosses
 from sigma_kernel.contracts import RowWriter as RowWriter
 from sigma_kernel.contracts import Schedule as Schedule
 from sigma_kernel.contracts import SentCommand as SentCommand
+from sigma_kernel.contracts import ShardPart as ShardPart
+from sigma_kernel.contracts import ShardSum as ShardSum
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
 from sigma_kernel.contracts import Source as Source
 from sigma_kernel.contracts import StartOrder as StartOrder
 from sigma_kernel.contracts import StateEntry as StateEntry
 from sigma_kernel.contracts import StateKept as StateKept
+from sigma_kernel.contracts import StateSent as StateSent
 from sigma_kernel.contracts import Step as Step
 from sigma_kernel.contracts import Store as Store
 from sigma_kernel.contracts import StoredRun as StoredRun
@@ -135,6 +141,7 @@ from sigma_kernel.contracts import WorkerFailed as WorkerFailed
 from sigma_kernel.contracts import WorkerJoined as WorkerJoined
 from sigma_kernel.contracts import WorkerLost as WorkerLost
 from sigma_kernel.contracts import WorkerReady as WorkerReady
+from sigma_kernel.contracts import check_workers as check_workers
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings
 from sigma_kernel.contracts import merge_in_tree as merge_in_tree

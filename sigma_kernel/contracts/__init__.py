@@ -17,10 +17,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " Records Share Step",
         "data": "Augmentation CachedData ConfigurationDraft Dataset Encoder Extractor Finding Inspection Inspector"
         " Iterator Label Preprocessor Reader Source",
-        "grouping": "Advance ApplyOrder Channel Commit ComputeOrder Dismiss GroupEvent GroupOrder JoinOrder KeepOrder"
-        " KeepState LeaveOrder MemberOrder Notice PauseOrder PingOrder Position Resize StartOrder StateKept"
-        " Tick Transport WorkerAlive WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost"
-        " WorkerReady merge_in_tree",
+        "grouping": "Advance ApplyOrder Blueprint Channel Commit ComputeOrder Dismiss GroupEvent GroupOperator"
+        " GroupOrder JoinOrder KeepOrder KeepState LeaveOrder MemberOrder Notice PauseOrder PingOrder Position"
+        " ReplaceState Resize ShardPart ShardSum StartOrder StateKept StateSent Tick Transport WorkerAlive"
+        " WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost WorkerReady check_workers"
+        " merge_in_tree",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
         " Transformed Update",

@@ -36,11 +36,13 @@ from sigma_kernel.contracts.data import Reader as Reader
 from sigma_kernel.contracts.data import Source as Source
 from sigma_kernel.contracts.grouping import Advance as Advance
 from sigma_kernel.contracts.grouping import ApplyOrder as ApplyOrder
+from sigma_kernel.contracts.grouping import Blueprint as Blueprint
 from sigma_kernel.contracts.grouping import Channel as Channel
 from sigma_kernel.contracts.grouping import Commit as Commit
 from sigma_kernel.contracts.grouping import ComputeOrder as ComputeOrder
 from sigma_kernel.contracts.grouping import Dismiss as Dismiss
 from sigma_kernel.contracts.grouping import GroupEvent as GroupEvent
+from sigma_kernel.contracts.grouping import GroupOperator as GroupOperator
 from sigma_kernel.contracts.grouping import GroupOrder as GroupOrder
 from sigma_kernel.contracts.grouping import JoinOrder as JoinOrder
 from sigma_kernel.contracts.grouping import KeepOrder as KeepOrder
@@ -51,9 +53,13 @@ from sigma_kernel.contracts.grouping import Notice as Notice
 from sigma_kernel.contracts.grouping import PauseOrder as PauseOrder
 from sigma_kernel.contracts.grouping import PingOrder as PingOrder
 from sigma_kernel.contracts.grouping import Position as Position
+from sigma_kernel.contracts.grouping import ReplaceState as ReplaceState
 from sigma_kernel.contracts.grouping import Resize as Resize
+from sigma_kernel.contracts.grouping import ShardPart as ShardPart
+from sigma_kernel.contracts.grouping import ShardSum as ShardSum
 from sigma_kernel.contracts.grouping import StartOrder as StartOrder
 from sigma_kernel.contracts.grouping import StateKept as StateKept
+from sigma_kernel.contracts.grouping import StateSent as StateSent
 from sigma_kernel.contracts.grouping import Tick as Tick
 from sigma_kernel.contracts.grouping import Transport as Transport
 from sigma_kernel.contracts.grouping import WorkerAlive as WorkerAlive
@@ -64,6 +70,7 @@ from sigma_kernel.contracts.grouping import WorkerFailed as WorkerFailed
 from sigma_kernel.contracts.grouping import WorkerJoined as WorkerJoined
 from sigma_kernel.contracts.grouping import WorkerLost as WorkerLost
 from sigma_kernel.contracts.grouping import WorkerReady as WorkerReady
+from sigma_kernel.contracts.grouping import check_workers as check_workers
 from sigma_kernel.contracts.grouping import merge_in_tree as merge_in_tree
 from sigma_kernel.contracts.model import Architecture as Architecture
 from sigma_kernel.contracts.model import Context as Context

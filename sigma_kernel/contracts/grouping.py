@@ -7,13 +7,18 @@ starts workers and carries orders, events and vectors; it decides nothing. ``doc
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from attrs import field, frozen
+from attrs import define, field, frozen
 
+from sigma_kernel.contracts.steering import Operator, Work
+from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.reprs import brief
+from sigma_kernel.settings import ge, gt
 
 Part = TypeVar("Part")
 
@@ -158,8 +163,27 @@ class StateKept(GroupEvent):
 
 
 @frozen
+class ReplaceState(GroupEvent):
+    """The operator has replaced the state, as a rewind or a change of a component does: all join anew, with its own.
+
+    The position has a higher version than any before.
+    """
+
+    commit: Commit
+
+
+@frozen
 class Dismiss(GroupEvent):
     """Training has ended: all workers leave."""
+
+
+@frozen(repr=False)
+class StateSent(WorkerEvent):
+    """The committed state, as a :class:`KeepOrder` has asked for it: for the operator, which tells its group."""
+
+    commit: Commit
+    state: Checkpoint
+    __repr__ = brief
 
 
 # -- orders: from the group to a worker --------------------------------------------------------------------------------
@@ -255,11 +279,37 @@ class Notice:
 
 
 # -- transports --------------------------------------------------------------------------------------------------------
-class Transport(Protocol):
-    """The operator's end: start workers, carry orders to them and events from them."""
+@frozen(repr=False)
+class ShardPart:
+    """What a shard adds to an iteration.
 
-    def start(self, blueprint: Any, workers: int) -> None:
-        """Get ready for up to so many workers, each of which will make a replica of the blueprint."""
+    Args:
+        vectors: One-dimensional arrays by name, of the same names, lengths and dtypes for every shard; they are summed.
+        note: What is passed on as it is, of any length.
+    """
+
+    vectors: Mapping[str, np.ndarray]
+    note: bytes = b""
+    __repr__ = brief
+
+
+@frozen(repr=False)
+class ShardSum:
+    """What all shards of an iteration add up to: the sums of their vectors, and their notes in the shards' order."""
+
+    vectors: Mapping[str, np.ndarray]
+    notes: Sequence[bytes]
+    __repr__ = brief
+
+
+Provide = Callable[[], Checkpoint]  # the arrays and values of a state, copied when it is called
+
+
+class Transport(Protocol):
+    """The operator's end: start workers, carry orders to them and events from them; for several threads at once."""
+
+    def start(self, blueprint: Blueprint, workers: int) -> None:
+        """Get ready for so many workers; each of them calls ``blueprint.serve`` in its process. More may be started."""
 
     def send(self, orders: Sequence[GroupOrder]) -> None:
         """Send orders without waiting; start the worker of a :class:`StartOrder`."""
@@ -267,21 +317,94 @@ class Transport(Protocol):
     def events(self, seconds: float) -> Iterable[GroupEvent]:
         """Return the events that have arrived; wait at most so long for the first."""
 
+    def provide(self, commit: Commit, state: Provide) -> None:
+        """Give the state of this commit to workers that fetch it from the operator, in place of any earlier one."""
+
     def close(self) -> None:
-        """End all workers, and release everything."""
+        """End all workers, and release everything; may be called twice."""
 
 
 class Channel(Protocol):
-    """A worker's end of a transport."""
+    """A worker's end of a transport. One thread calls ``orders``, another one ``sum`` and ``fetch``, both the rest."""
 
     def orders(self, seconds: float) -> Iterable[GroupOrder]:
         """Return the orders that have arrived; wait at most so long. Raises ConnectionError if the operator is gone."""
 
     def send(self, events: Sequence[GroupEvent]) -> None:
-        """Send events without waiting."""
+        """Send events without waiting; nothing happens if the operator is gone."""
 
-    def sum(self, order: ComputeOrder, position: Position, vectors: Mapping[int, np.ndarray]) -> np.ndarray | None:
-        """Return the sum of the vectors of all shards, in the order of :func:`merge_in_tree`; None if some are missing.
+    def sum(
+        self, order: ComputeOrder, position: Position, parts: Mapping[int, ShardPart], count: int, seconds: float
+    ) -> ShardSum | None:
+        """Return the sum over ``count`` shards, in the order of :func:`merge_in_tree`; None if some are missing yet.
 
-        ``vectors`` has those of this worker, by shard. A vector counts for its generation and position alone.
+        ``parts`` has those of this worker, by the number of the shard; it may have none. Waits at most ``seconds``; the
+        same call again waits on. A part counts for its generation and position alone. The result may be a view that
+        is valid until the next call, and is not written to.
         """
+
+    def provide(self, commit: Commit, state: Provide) -> None:
+        """Give the state of this commit to members that fetch it from this worker, in place of any earlier one."""
+
+    def fetch(self, order: JoinOrder, seconds: float) -> Checkpoint | None:
+        """Return the state of the order's commit from its donor, or from the operator if that is None.
+
+        Waits at most ``seconds``; None if the state has not arrived by then, or is not there.
+        """
+
+
+class Blueprint(Protocol):
+    """What is trained, as data: it can be pickled, and served in any process that has the same plugins."""
+
+    @property
+    def plugins(self) -> Mapping[str, str]:
+        """Return the versions of the plugins that a worker must have, by the name of the distribution."""
+
+    def serve(self, worker: int, channel: Channel) -> None:
+        """Work as this worker until it is to leave, or the operator is gone.
+
+        Whatever goes wrong in a component is sent as :class:`WorkerFailed`; nothing is raised for it.
+        """
+
+
+# -- operators ---------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class GroupOperator(Operator):
+    """The base of operators that train by workers which a transport reaches: such a one has a transport, no more.
+
+    Args:
+        workers: Workers that compute the shards; the number changes no bits.
+        shards: Parts that every batch is split into; at most so many workers.
+        at_least: With fewer workers than these, training waits for others.
+        lost_after: Seconds of silence after which a worker is lost.
+        burst_seconds: Seconds between two boundaries at most, and so the latency of commands.
+    """
+
+    workers: int = field(default=1, validator=ge(1))
+    shards: int = field(default=1, validator=ge(1))
+    at_least: int = field(default=1, validator=ge(1))
+    lost_after: float = field(default=5.0, validator=gt(0.0))
+    burst_seconds: float = field(default=0.05, validator=gt(0))
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse more workers than shards, and fewer than are needed; raise SigmaConfigError."""
+        check_workers(self.workers, self.shards, self.at_least)
+
+    @abstractmethod
+    def connect(self) -> Transport:
+        """Return a transport that has not been started."""
+
+    def train(self, work: Work) -> None:
+        """Train in a group of workers."""
+        work.train_in_group(self)
+
+
+def check_workers(workers: int, shards: int, at_least: int = 1) -> None:
+    """Raise SigmaConfigError for a number of workers that cannot share the shards, or is below ``at_least``."""
+    if workers > shards:
+        raise SigmaConfigError(
+            f"workers = {workers}: there are only {shards} shards of a batch for them. Set shards = {workers} or more,"
+            f" which fixes the bits of the run, or workers = {shards} or fewer."
+        )
+    if workers < at_least:
+        raise SigmaConfigError(f"workers = {workers}: fewer than at_least = {at_least}. Raise one, or lower the other.")

@@ -352,10 +352,10 @@ class Work(Protocol):
     def distance(self) -> int:
         """Return the number of iterations until something is due, at least 1."""
 
-    def advance(self, n: int, compute: Compute | None = None) -> int:
+    def advance(self, n: int, compute: Compute | None = None, again: Compute | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
 
-        ``compute`` replaces the fused program.
+        ``compute`` replaces the fused program; ``again``, by default the same, computes iterations once more.
         """
 
     def settle(self) -> None:
@@ -363,6 +363,9 @@ class Work(Protocol):
 
     def split(self, workers: int) -> None:
         """Fire hooks of local scope once per worker."""
+
+    def train_in_group(self, operator: Any) -> None:
+        """Train until the end by the workers of a :class:`GroupOperator`."""
 
 
 class Operator(Settled):

@@ -12,6 +12,7 @@ from sigma_kernel import Augmentation as Augmentation
 from sigma_kernel import Backend as Backend
 from sigma_kernel import Batches as Batches
 from sigma_kernel import BindingProgram as BindingProgram
+from sigma_kernel import Blueprint as Blueprint
 from sigma_kernel import Branch as Branch
 from sigma_kernel import Burst as Burst
 from sigma_kernel import COUNTED as COUNTED
@@ -46,6 +47,7 @@ from sigma_kernel import Finding as Finding
 from sigma_kernel import Goals as Goals
 from sigma_kernel import GradientOptimiser as GradientOptimiser
 from sigma_kernel import GroupEvent as GroupEvent
+from sigma_kernel import GroupOperator as GroupOperator
 from sigma_kernel import GroupOrder as GroupOrder
 from sigma_kernel import Hook as Hook
 from sigma_kernel import HookContext as HookContext
@@ -98,11 +100,14 @@ from sigma_kernel import Recipe as Recipe
 from sigma_kernel import Records as Records
 from sigma_kernel import Registry as Registry
 from sigma_kernel import Repeatable as Repeatable
+from sigma_kernel import ReplaceState as ReplaceState
 from sigma_kernel import Resize as Resize
 from sigma_kernel import RowLosses as RowLosses
 from sigma_kernel import RowWriter as RowWriter
 from sigma_kernel import Schedule as Schedule
 from sigma_kernel import SentCommand as SentCommand
+from sigma_kernel import ShardPart as ShardPart
+from sigma_kernel import ShardSum as ShardSum
 from sigma_kernel import Share as Share
 from sigma_kernel import SigmaAddressError as SigmaAddressError
 from sigma_kernel import SigmaCheckpointError as SigmaCheckpointError
@@ -122,6 +127,7 @@ from sigma_kernel import Spec as Spec
 from sigma_kernel import StartOrder as StartOrder
 from sigma_kernel import StateEntry as StateEntry
 from sigma_kernel import StateKept as StateKept
+from sigma_kernel import StateSent as StateSent
 from sigma_kernel import Step as Step
 from sigma_kernel import Store as Store
 from sigma_kernel import StoredRun as StoredRun
@@ -156,6 +162,7 @@ from sigma_kernel import as_array as as_array
 from sigma_kernel import as_numpy as as_numpy
 from sigma_kernel import between as between
 from sigma_kernel import catalogue as catalogue
+from sigma_kernel import check_workers as check_workers
 from sigma_kernel import duration as duration
 from sigma_kernel import every as every
 from sigma_kernel import functions as functions

@@ -32,9 +32,11 @@ from sigma_kernel.contracts.grouping import (
     PauseOrder,
     PingOrder,
     Position,
+    ReplaceState,
     Resize,
     StartOrder,
     StateKept,
+    StateSent,
     Tick,
     WorkerAlive,
     WorkerComputed,
@@ -44,6 +46,7 @@ from sigma_kernel.contracts.grouping import (
     WorkerJoined,
     WorkerLost,
     WorkerReady,
+    check_workers,
 )
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.settings import ge, gt
@@ -100,9 +103,10 @@ class WorkerGroup:
     def on(self, event: GroupEvent) -> Output:
         """Return orders and notices that follow from an event.
 
-        Raises SigmaConfigError for a number of workers that is not possible, SigmaStateError for a burst while another
-        one is computed, or that ends before it begins; nothing has changed then. A burst that begins elsewhere than at
-        the committed position was decided before a rewind, say: the answer is the notice ``refused``.
+        Raises SigmaConfigError for a number of workers that is not possible, SigmaStateError for a burst or another
+        state while a burst is computed, or for one that ends before it begins; nothing has changed then. A burst that
+        begins elsewhere than at the committed position was decided before a rewind, say: the answer is the notice
+        ``refused``.
         """
         if isinstance(event, WorkerEvent):
             if event.worker not in self.roster:
@@ -181,6 +185,16 @@ class WorkerGroup:
         if event.commit != self.commit:
             return []
         self.kept, self.keeping, self.keeper = event.commit, False, None
+        return self._proceed()
+
+    def _on_replace(self, event: ReplaceState) -> Output:
+        if self.burst is not None:
+            raise SigmaStateError(
+                f"a state for iteration {event.commit.position.iteration}: a burst is computed. Wait."
+            )
+        self.commit = self.kept = event.commit
+        self.keeping, self.broken = False, True
+        self.holders.clear()
         return self._proceed()
 
     def _on_resize(self, event: Resize) -> Output:
@@ -332,17 +346,6 @@ class WorkerGroup:
         return Notice(kind, self.generation, self.commit.position, worker, text, records)
 
 
-def check_workers(workers: int, shards: int, at_least: int = 1) -> None:
-    """Raise SigmaConfigError for a number of workers that cannot share the shards, or is below ``at_least``."""
-    if workers > shards:
-        raise SigmaConfigError(
-            f"workers = {workers}: there are only {shards} shards of a batch for them. Set shards = {workers} or more,"
-            f" which fixes the bits of the run, or workers = {shards} or fewer."
-        )
-    if workers < at_least:
-        raise SigmaConfigError(f"workers = {workers}: fewer than at_least = {at_least}. Raise one, or lower the other.")
-
-
 def _fence(event: WorkerEvent) -> Output:
     """Return the answer to a worker that is no member: one that was lost and is back, or speaks after the end."""
     return [] if isinstance(event, WorkerLost) else [LeaveOrder(event.worker, "no longer a member")]
@@ -364,11 +367,13 @@ HANDLERS: dict[type[GroupEvent], Callable[[WorkerGroup, Any], Output]] = {
     WorkerComputed: WorkerGroup._on_computed,
     WorkerCut: WorkerGroup._on_cut,
     WorkerLost: lambda group, event: group._lose({event.worker: event.reason}),
+    StateSent: lambda group, event: [],
     WorkerFailed: WorkerGroup._on_failed,
     Tick: WorkerGroup._on_tick,
     Advance: WorkerGroup._on_advance,
     KeepState: WorkerGroup._on_keep,
     StateKept: WorkerGroup._on_kept,
+    ReplaceState: WorkerGroup._on_replace,
     Resize: WorkerGroup._on_resize,
     Dismiss: WorkerGroup._on_dismiss,
 }
