@@ -132,6 +132,7 @@ from sigma_kernel.contracts import Transformed as Transformed
 from sigma_kernel.contracts import Transport as Transport
 from sigma_kernel.contracts import Update as Update
 from sigma_kernel.contracts import View as View
+from sigma_kernel.contracts import Withdraw as Withdraw
 from sigma_kernel.contracts import Work as Work
 from sigma_kernel.contracts import WorkerAlive as WorkerAlive
 from sigma_kernel.contracts import WorkerComputed as WorkerComputed

@@ -21,7 +21,7 @@ from sigma_kernel.plugins.components import display_name
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_layers import Input, Output, SoftmaxCrossEntropy
 from sigma_operator_local.local import LocalOperator
-from sigma_operator_local.shards import Sum
+from sigma_operator_local.mergers import Sum
 from sigma_optimisers import Adam, ClipNorm, Exponential, MaxNorm, WarmUp
 from sigma_run.config import build, load_configuration, parse
 from sigma_run.config.writing import toml

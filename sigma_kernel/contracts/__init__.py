@@ -20,7 +20,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "grouping": "Advance ApplyOrder Blueprint Channel Commit ComputeOrder Dismiss GroupEvent GroupOperator"
         " GroupOrder JoinOrder KeepOrder KeepState LeaveOrder MemberOrder Notice PauseOrder PingOrder Position"
         " ReplaceState Resize ShardPart ShardSum StartOrder StateKept StateSent Tick Transport WorkerAlive"
-        " WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost WorkerReady check_workers"
+        " WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost WorkerReady Withdraw check_workers"
         " merge_in_tree",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"

@@ -62,6 +62,7 @@ from sigma_kernel.contracts.grouping import StateKept as StateKept
 from sigma_kernel.contracts.grouping import StateSent as StateSent
 from sigma_kernel.contracts.grouping import Tick as Tick
 from sigma_kernel.contracts.grouping import Transport as Transport
+from sigma_kernel.contracts.grouping import Withdraw as Withdraw
 from sigma_kernel.contracts.grouping import WorkerAlive as WorkerAlive
 from sigma_kernel.contracts.grouping import WorkerComputed as WorkerComputed
 from sigma_kernel.contracts.grouping import WorkerCut as WorkerCut

@@ -144,6 +144,11 @@ class Advance(GroupEvent):
 
 
 @frozen
+class Withdraw(GroupEvent):
+    """The operator no longer wants the burst, unless it is being computed already."""
+
+
+@frozen
 class Resize(GroupEvent):
     """The number of workers to have from now on; missing ones are started."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -363,6 +364,15 @@ class Work(Protocol):
 
     def split(self, workers: int) -> None:
         """Fire hooks of local scope once per worker."""
+
+    def shard(self, shards: int, workers: int, merger: Merger | None, pool: Executor | None) -> Compute:
+        """Return what computes bursts in shards of every batch, by the threads of a pool if there is one.
+
+        The gradients of two shards are merged by ``merger``, or summed.
+        """
+
+    def train(self, seconds: float, compute: Compute | None = None, again: Compute | None = None) -> None:
+        """Train until the end, in bursts of at most so many seconds: boundary, distance, advance, settle."""
 
     def train_in_group(self, operator: Any) -> None:
         """Train until the end by the workers of a :class:`GroupOperator`."""

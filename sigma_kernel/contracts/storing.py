@@ -419,6 +419,13 @@ class ConfigurationFormat(Settled):
         """
 
     @abstractmethod
+    def build(self, text: str, folder: Path, modules: Iterable[str] = ()) -> Any:
+        """Return the environment that a text describes, without monitors; relative paths start in a folder.
+
+        Own code that it names is imported only of the packages and modules in ``modules``.
+        """
+
+    @abstractmethod
     def save(self, environment: Any, trainer: Any, path: Path | str) -> Path:
         """Write configuration, parameters and state of a trainer to a directory, atomically; return its path.
 

@@ -148,6 +148,7 @@ from sigma_kernel import Transformed as Transformed
 from sigma_kernel import Transport as Transport
 from sigma_kernel import Update as Update
 from sigma_kernel import View as View
+from sigma_kernel import Withdraw as Withdraw
 from sigma_kernel import Work as Work
 from sigma_kernel import WorkerAlive as WorkerAlive
 from sigma_kernel import WorkerComputed as WorkerComputed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Any
@@ -11,8 +10,7 @@ from attrs import define, field
 
 from sigma_kernel.contracts import Merger, Operator, Work
 from sigma_kernel.settings import ge, gt
-from sigma_operator_local.pace import Pace
-from sigma_operator_local.shards import Sharding, Sum
+from sigma_operator_local.mergers import Sum
 
 
 @define(eq=False)
@@ -35,16 +33,11 @@ class LocalOperator(Operator):
 
     def train(self, work: Work) -> None:
         """Train until the boundary reports the end of training."""
-        pace = Pace(self.burst_seconds)
         work.split(self.workers)
+        merger = None if type(self.merger) is Sum else self.merger
         with self._pool() as pool:
-            compute = Sharding(self.shards, self.workers, self.merger, pool) if self.shards > 1 else None
-            while work.boundary():
-                n = pace.limit_burst(work.distance())
-                began = time.perf_counter()
-                done = work.advance(n, compute)
-                pace.learn(done, time.perf_counter() - began)
-                work.settle()
+            compute = work.shard(self.shards, self.workers, merger, pool) if self.shards > 1 else None
+            work.train(self.burst_seconds, compute)
 
     def _pool(self) -> Any:
         if self.shards == 1 or self.workers == 1:

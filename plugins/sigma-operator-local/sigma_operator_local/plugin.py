@@ -18,5 +18,5 @@ def sigma_components() -> list[Component]:
             "Train on this machine; data-parallel with shards and workers.",
             default_for="operator",
         ),
-        Component("merger", "sum", "sigma_operator_local.shards:Sum", "Sum the gradients of shards."),
+        Component("merger", "sum", "sigma_operator_local.mergers:Sum", "Sum the gradients of shards."),
     ]

@@ -15,7 +15,7 @@ from sigma_kernel import every, when
 from sigma_kernel.contracts import HookContext, Monitor, Operator, Program, Step, View
 from sigma_kernel.errors import SigmaConfigError
 from sigma_operator_local import LocalOperator
-from sigma_operator_local.shards import Sum
+from sigma_operator_local.mergers import Sum
 from sigma_testing import (
     Do,
     MonitorSuite,

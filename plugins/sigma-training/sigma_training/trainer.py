@@ -117,7 +117,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
                     fix(owner.type, f"{self.name}.{head}")
                 for placed in setup.model.network.layers:
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
-                session = build_session(setup, initial, self.recorder, self.registry)
+                session = build_session(setup, initial, self.recorder, self.host, self.registry)
                 self.learned.restore(session)
                 self._view.open(session)
                 self._lifecycle = SessionLifecycle(session, self)

@@ -14,7 +14,7 @@ from sigma_kernel.contracts import Dataset
 from sigma_kernel.contracts.storing import Log, StoredRun
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
-from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_run.config.building import build
 from sigma_run.config.document import Document, parse
 from sigma_run.config.location import check_there, move_data
@@ -34,7 +34,13 @@ def open_stored(run: Path, trust: Iterable[str] = (), data: Path | None = None) 
     Own code that it names is imported only of the packages and modules in ``trust``; ``data`` is where its data lie
     now.
     """
-    described, plugins = described_in(run), catalogue().trusting(trust)
+    return build_unwatched(described_in(run), catalogue().trusting(trust), data)
+
+
+def build_unwatched(
+    described: Document, plugins: Catalogue, data: Path | None = None
+) -> tuple[Configuration, Environment]:
+    """Return the configuration of a document, and an environment for it without monitors; no data is read yet."""
     watched_by_none = {name: table for name, table in described.values.items() if name != "monitors"}
     configuration = load_configuration(evolve(described, values=watched_by_none), plugins)
     if data is not None:

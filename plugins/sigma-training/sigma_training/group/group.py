@@ -38,6 +38,7 @@ from sigma_kernel.contracts.grouping import (
     StateKept,
     StateSent,
     Tick,
+    Withdraw,
     WorkerAlive,
     WorkerComputed,
     WorkerCut,
@@ -99,6 +100,11 @@ class WorkerGroup:
         if self.at_least > self.shards:
             raise SigmaConfigError(f"at_least = {self.at_least}: {self.shards} shards are for as many workers.")
         self.kept, self.generation, self._silence = self.commit, self.commit.generation, Silence(self.lost_after)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether there is a burst that nobody computes yet."""
+        return self.burst is not None and not self.computing
 
     def on(self, event: GroupEvent) -> Output:
         """Return orders and notices that follow from an event.
@@ -176,6 +182,11 @@ class WorkerGroup:
             )
         self.burst = event
         return self._proceed()
+
+    def _on_withdraw(self, event: Withdraw) -> Output:
+        if self.is_waiting:
+            self.burst = None
+        return []
 
     def _on_keep(self, event: KeepState) -> Output:
         self.keeping = True
@@ -371,6 +382,7 @@ HANDLERS: dict[type[GroupEvent], Callable[[WorkerGroup, Any], Output]] = {
     WorkerFailed: WorkerGroup._on_failed,
     Tick: WorkerGroup._on_tick,
     Advance: WorkerGroup._on_advance,
+    Withdraw: WorkerGroup._on_withdraw,
     KeepState: WorkerGroup._on_keep,
     StateKept: WorkerGroup._on_kept,
     ReplaceState: WorkerGroup._on_replace,

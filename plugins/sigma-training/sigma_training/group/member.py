@@ -141,6 +141,7 @@ class GroupMember:
         actions = self._begin_generation(order) if order.generation > self.generation else []
         if self.joined:
             return [*actions, WorkerJoined(self.worker, self.generation)]
+        self.commit = None  # the copy replaces it, also if another generation begins meanwhile
         return [*actions, WorkerAlive(self.worker), CopyState(order)]
 
     def _on_compute(self, order: ComputeOrder) -> Answers:

@@ -23,6 +23,7 @@ ASIDE = ("seconds", "place", "losses", "why", "good", "stored")  # fields that m
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
 UNSAID = (*HEAD, "state", "losses", "stored")  # fields that a message does not show
 AT_HOOKS = ("fired", "heard")  # events that a hook meets when it is due
+OF_WORKERS = ("joined", "lost", "generation")  # events that depend on who computes, and change nothing
 BESIDE = ("background", "budget")  # events from outside the training thread
 DIGITS = 8  # hexadecimal digits of a loss
 GOING_ON = ("rewind", "go", "step", "reset")  # commands that go on after a failure
@@ -183,6 +184,11 @@ def _describe_time(row: Row) -> str:
 
 def _describe_row(row: Row) -> str:
     return f"{_describe_time(row)}: {json.dumps({name: pack(row[name]) for name in row if name not in UNSAID})}"
+
+
+def without_workers(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows that do not depend on who computes."""
+    return [row for row in rows if row.get("event") not in OF_WORKERS]
 
 
 def without_interruptions(rows: Iterable[Row]) -> list[Row]:

@@ -25,6 +25,7 @@ from sigma_training.history.replay import (
     load_fields,
     tail,
     without_interruptions,
+    without_workers,
 )
 from sigma_training.hooks.order import meet
 from sigma_training.hooks.outlook import renew
@@ -88,7 +89,8 @@ def resume(
         checkpoints.set_aside(session.moment.iteration, branch)  # else they would be taken for newer ones
     recorder.follow(rows, before, branch, session.moment.iteration)
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
-    left = [load_fields(row) for row in tail([*rows, row], position) if not is_overridden(row, edited)]
+    every = tail([*without_workers(rows), row], position)
+    left = [load_fields(row) for row in every if not is_overridden(row, edited)]
     written = {**row, "configuration": recorder.journal.configuration}
     session.replayer.resume(Replay(deque(left)) if left else None, written, paused)
 
@@ -164,7 +166,7 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
             checkpoint = _gone_back_to(run.checkpoints(name), row, log)
             session.recorder.past.keep(Moment(**checkpoint.values["clock"]), checkpoint, pinned=True)
     check_commands(rows, part.place, session.commands.find)
-    session.recorder.compare(Replay(deque(without_interruptions(rows)), goes_on=False))
+    session.recorder.compare(Replay(deque(without_interruptions(without_workers(rows))), goes_on=False))
 
 
 def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:

@@ -15,6 +15,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.commanding import Command
+from sigma_kernel.contracts.running import Host
 from sigma_kernel.registry.addresses import literal
 from sigma_kernel.registry.registry import Registry
 from sigma_step.steps import Steps
@@ -60,6 +61,7 @@ class CurrentRun:
     recorder: Recorder
     registry: Registry
     background: Background
+    environment: Host
     queue: Queue = field(factory=Queue, init=False)
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
     commands: Commander = field(init=False)  # applies what hooks command, and sets what others put at an address

@@ -7,7 +7,9 @@ training thread; other threads send requests, which are answered at a boundary.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from functools import partial
 from math import inf, isfinite
 from typing import Any
@@ -16,7 +18,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
-from sigma_kernel.contracts import Batches, Burst, Compute
+from sigma_kernel.contracts import Batches, Burst, Compute, GroupOperator, Merger
 from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
 from sigma_step.measuring import curves
 from sigma_step.steps import Iteration, compute_fused
@@ -30,6 +32,7 @@ from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.keeping import leave_kept
+from sigma_training.session.pace import Pace
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
 from sigma_training.session.recovery import Recovery, recovering
@@ -37,6 +40,9 @@ from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import LastBurst, Present, count_burst, renew_layer_state
 from sigma_training.session.timing import Timed
+from sigma_training.workers.driver import GroupDriver, withdrawable
+from sigma_training.workers.merging import LocalExchange
+from sigma_training.workers.sharding import ShardedStep
 
 NOTHING: Mapping[str, np.ndarray] = {}
 
@@ -56,6 +62,28 @@ class TrainingLoop:
     def moment(self) -> Moment:
         """Return the current moment."""
         return self.current.moment
+
+    # -- how operators train -------------------------------------------------------------------------------------------
+    def train(self, seconds: float, compute: Compute | None = None, again: Compute | None = None) -> None:
+        """Train until the end, in bursts of at most so many seconds; see :class:`Pace`."""
+        pace = Pace(seconds)
+        while self.boundary():
+            n = pace.limit_burst(self.distance())
+            began = time.perf_counter()
+            if done := withdrawable(partial(self.advance, n, compute, again)):
+                pace.learn(done, time.perf_counter() - began)
+                self.settle()
+
+    def shard(self, shards: int, workers: int, merger: Merger | None, pool: Executor | None) -> Compute:
+        """Return what computes bursts in shards of every batch, by the threads of a pool if there is one."""
+        return ShardedStep(shards, LocalExchange(workers, merger, pool))
+
+    def train_in_group(self, operator: GroupOperator) -> None:
+        """Train until the end by the workers of an operator."""
+        self.split(operator.workers)
+        again = self.shard(operator.shards, operator.workers, None, None)
+        with GroupDriver(self.current, operator, again) as driver:
+            self.train(operator.burst_seconds, driver.compute, again)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
@@ -205,23 +233,23 @@ class TrainingLoop:
 
     # -- the burst -----------------------------------------------------------------------------------------------------
     @recovering
-    def advance(self, n: int, compute: Compute | None = None) -> int:
+    def advance(self, n: int, compute: Compute | None = None, again: Compute | None = None) -> int:
         """Run at most ``n`` iterations as one burst; return how many were run.
 
         Layer state that begins anew does so at the beginning of an epoch.  The feed gives a block on the device and the
         rows of its next minibatches, of which the compiled step takes one in each iteration.  ``compute`` replaces the
-        fused program, for operators that cut batches into shards.
+        fused program, for operators that cut batches into shards; ``again`` computes iterations once more.
         """
         current, run = self.current, self.current.present
         self._compiler.look_ahead(run.setup.programs, run.state.moment.iteration, goals.latest_end, run)
-        self.recovery.record_start(run.setup, run.state, run.progress, current.recorder.position, compute)
+        self.recovery.record_start(run.setup, run.state, run.progress, current.recorder.position, again or compute)
         last = evolve(run.last, observed=NOTHING) if run.last.observed else run.last
         current.put(Present(run.setup, renew_layer_state(run.state, run.setup), run.progress, last))
         with Timed(current.phases, "data"):
             batches = self.batches(n)
         compute = compute or compute_fused
         observed = self._observed_after(batches)
-        done = self._observe(observed, batches, compute) if observed else self._compute(batches, compute)
+        done = self._observe(observed, batches, compute, again) if observed else self._compute(batches, compute)
         self.recovery.record_burst(current.state, done, current.present.last.finite)
         return done
 
@@ -240,14 +268,14 @@ class TrainingLoop:
         due = run.setup.order.due(run.state.memory, now, then)
         return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
 
-    def _observe(self, addresses: tuple[str, ...], batches: Batches, compute: Compute) -> int:
+    def _observe(self, addresses: tuple[str, ...], batches: Batches, compute: Compute, again: Compute | None) -> int:
         """Run a burst whose last iteration is observed."""
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._compute(before, compute) if len(before.rows) else 0
         run = self.current.present
         if done == len(before.rows) and (not done or run.last.finite):
             observed = run.setup.evaluator.observe(run.steps(), last, addresses)
-            done += self._compute(last, compute, observed, REPEATED in addresses)
+            done += self._compute(last, compute, observed, (again or compute) if REPEATED in addresses else None)
         return done
 
     def _compute(
@@ -255,10 +283,10 @@ class TrainingLoop:
         batches: Batches,
         compute: Compute,
         observed: Mapping[str, np.ndarray] = NOTHING,
-        repeatable: bool = False,
+        again: Compute | None = None,
     ) -> int:
         steps = self.current.present.steps()
-        begun = Iteration.begin(compute, steps, batches) if repeatable else None
+        begun = Iteration.begin(again, steps, batches) if again else None
         with Timed(self.current.phases, "burst"):
             result = compute(steps, batches)
         finite = bool(isfinite(result.ring["loss"][-1]))

@@ -57,6 +57,11 @@ class Queue:
         """Return whether a thread trains or is about to."""
         return self._thread is not None
 
+    @property
+    def has_requests(self) -> bool:
+        """Return whether a request waits for an answer."""
+        return bool(self._waiting or self._posted)
+
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
         """Make a thread, by default the calling one, the training thread, which answers requests from now on.
 

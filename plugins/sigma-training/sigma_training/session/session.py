@@ -8,6 +8,7 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.contracts import Arrays
+from sigma_kernel.contracts.running import Host
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.registry.registry import Registry
 from sigma_step.initial import Initial
@@ -65,11 +66,11 @@ class Session(CurrentRun):
         self.background.close()
 
 
-def build_session(setup: Setup, initial: Initial, recorder: Recorder, registry: Registry) -> Session:
+def build_session(setup: Setup, initial: Initial, recorder: Recorder, host: Host, registry: Registry) -> Session:
     """Return the session of a setup: copy the initial state to the device, and bind every address."""
     present = Present(setup, restore(Checkpoint(initial.arrays(), {}), setup))
     background = Background(setup.evaluator.silent_copy(), recorder.log)
-    session = Session(present, recorder, registry, background, initial=initial)
+    session = Session(present, recorder, registry, background, host, initial=initial)
     for placed in setup.model.network.layers:
         registry.branch(f"{LAYERS}{placed.name}", placed.kind)
     session.open()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sigma_operator_local.pace import Pace
+from sigma_training.session.pace import Pace
 
 
 def test_bursts_at_most_double_until_they_fill_the_time_limit() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Merger, Metric, Records, Share
 from sigma_kernel.graph import Node
-from sigma_operator_local.shards import Sharding, Sum
+from sigma_training.workers.merging import ShareMerger
 
 
 class Largest(Metric):
@@ -38,7 +38,7 @@ def test_each_record_is_merged_by_its_own_rule() -> None:
         )
         for loss, most, w in ((1, 5, 2), (2, 3, 4))
     )
-    merged = Sharding(2, 1, Sum(), None)._pair(_Steps(), one, other)  # type: ignore[arg-type]
+    merged = ShareMerger(_Steps()).merge([one, other])  # type: ignore[arg-type]
     assert merged == Share({"loss": 3, "metrics.largest": 5}, {"float32": np.array([6], np.float32)}, {})
 
 
@@ -49,8 +49,8 @@ def test_an_array_of_a_merger_of_its_own_stays_its_own() -> None:
         def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
             return np.add(a, b, out=kept)
 
-    ones = {"float64": np.ones(2)}
-    merged = Sharding(2, 1, Kept(), None)._merge_gradients(_Steps(), ones, ones)  # type: ignore[arg-type]
+    ones = Share({}, {"float64": np.ones(2)}, {})
+    merged = ShareMerger(_Steps(), Kept()).merge([ones, ones]).gradients  # type: ignore[arg-type]
     assert kept.flags.writeable
     assert not np.shares_memory(merged["float64"], kept)
     assert merged["float64"].tolist() == [2, 2]

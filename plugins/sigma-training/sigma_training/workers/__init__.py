@@ -1,0 +1,1 @@
+"""Training by a group of workers: the sharded step, what a worker does, and what the operator does."""

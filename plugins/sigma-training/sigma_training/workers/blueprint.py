@@ -1,0 +1,75 @@
+"""What is trained, as data: the blueprint from which every worker makes a replica."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from attrs import field, frozen
+
+from sigma_kernel.contracts.grouping import Channel
+from sigma_kernel.contracts.running import Host
+from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.graph.reprs import brief
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import Resolver
+from sigma_training.compatibility import differences
+from sigma_training.workers.replica import Replica
+from sigma_training.workers.worker import Worker
+
+
+@frozen(repr=False)
+class TrainingBlueprint:
+    """A trainer of a configuration.
+
+    Args:
+        trainer: The name of the trainer.
+        text: The configuration.
+        folder: Where its relative paths start.
+        plugins: The versions of the plugins, by distribution.
+        modules: The packages and modules whose own code may be imported.
+        paths: Where these are looked for, beside the places of the interpreter.
+        patience: Seconds without an order after which a worker ends.
+    """
+
+    trainer: str
+    text: str
+    folder: str
+    plugins: Mapping[str, str]
+    modules: Sequence[str]
+    paths: Sequence[str] = field(factory=lambda: [os.getcwd(), *sys.path])
+    patience: float = 5.0
+    __repr__ = brief
+
+    def serve(self, worker: int, channel: Channel) -> None:
+        """Work as this worker until it is to leave, or the operator is gone."""
+        sys.path += [path for path in self.paths if path not in sys.path]
+        Worker(worker, channel, self.replica, self.patience).run()
+
+    def replica(self) -> Replica:
+        """Return a replica of the trainer, which is prepared in this process.
+
+        Raises SigmaPluginError if plugins have other versions here, or are missing.
+        """
+        self._check_plugins()
+        format_ = Resolver(catalogue())("configuration", "default:run")
+        environment = format_.build(self.text, Path(self.folder), self.modules)
+        return Replica(environment.trainer(self.trainer).session)
+
+    def _check_plugins(self) -> None:
+        here = catalogue().versions()
+        missing = [f"{name} is not installed" for name in self.plugins if name not in here]
+        if wrong := [*missing, *differences(self.plugins, here)]:
+            raise SigmaPluginError(
+                f"this worker has other plugins than the operator, so that bits may differ: {'; '.join(wrong)}. Install"
+                " the same versions everywhere."
+            )
+
+
+def make_blueprint(trainer: str, host: Host, folder: Path, patience: float) -> TrainingBlueprint:
+    """Return the blueprint of a trainer of an environment; arrays that it needs are saved in a folder."""
+    text, start = host.describe(folder)
+    modules = sorted({name.partition(".")[0] for name in [*sys.modules]})
+    return TrainingBlueprint(trainer, text, str(start.absolute()), catalogue().versions(), modules, patience=patience)

@@ -1,0 +1,153 @@
+"""Merge the shares of the shards of a batch, in one process or over a channel."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel import read_only
+from sigma_kernel.contracts import Iterations, Merger, Metric, Records, Share, merge_in_tree
+from sigma_kernel.contracts.grouping import Channel, ComputeOrder, Position, ShardPart
+from sigma_kernel.errors import SigmaStateError, expect, introduce_errors
+from sigma_training.workers.sharding import METRICS, WeightedShare
+
+WAIT = 0.05  # seconds after which a worker looks whether its burst was dropped
+
+
+@frozen
+class ShareMerger:
+    """Merge shares in a tree: gradients by a merger, or summed; losses and state summed; metrics by their own merge."""
+
+    steps: Iterations
+    merger: Merger | None = None
+
+    def merge(self, shares: Sequence[Share]) -> Share:
+        """Return the share of the whole batch, from those of all its shards in their order."""
+        return merge_in_tree(shares, self._pair)
+
+    def _pair(self, a: Share, b: Share) -> Share:
+        records = {n: _merge_records(self.steps.metrics, n, a.records[n], b.records[n]) for n in a.records}
+        return Share(records, self._merge_gradients(a, b), {n: a.state[n] + b.state[n] for n in a.state})
+
+    def _merge_gradients(self, a: Share, b: Share) -> Records:
+        """Return the merged vectors: they are summed at once, another merger is given one gradient at a time."""
+        if self.merger is None:
+            with np.errstate(invalid="ignore", over="ignore"):
+                return {dtype: read_only(vector + b.gradients[dtype]) for dtype, vector in a.gradients.items()}
+        vectors = {dtype: np.empty_like(vector) for dtype, vector in a.gradients.items()}
+        left, right = self.steps.split_gradients(a.gradients), self.steps.split_gradients(b.gradients)
+        with introduce_errors("merger", self.merger):
+            for address, place in self.steps.split_gradients(vectors).items():
+                place[...] = _merge_one(self.merger, left[address], right[address])
+        return {dtype: read_only(vector) for dtype, vector in vectors.items()}
+
+
+def _merge_one(merger: Merger, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    merged = merger.merge(a, b)
+    right = isinstance(merged, np.ndarray | np.generic) and (merged.shape, merged.dtype) == (a.shape, a.dtype)
+    expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", merged)
+    return np.asarray(merged)
+
+
+def _merge_records(metrics: Mapping[str, Metric], name: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Merge the records of two shards."""
+    if not name.startswith(METRICS):
+        return np.asarray(a + b)
+    own = name.removeprefix(METRICS)
+    with introduce_errors(f"metric {own!r}", metrics[own]):
+        return read_only(np.asarray(metrics[own].merge(a, b)))
+
+
+def name_losses(losses: Mapping[int, float]) -> dict[str, float]:
+    """Return the values of the workers' local scopes: the loss of the last shard of each."""
+    return {f"workers.{worker}.training.loss": loss for worker, loss in losses.items()}
+
+
+@define(eq=False)
+class LocalExchange:
+    """All shards are computed in this process, by the threads of a pool if there is one."""
+
+    workers: int = 1
+    merger: Merger | None = None
+    pool: Executor | None = None
+    _losses: dict[int, float] = field(factory=dict, init=False)
+
+    def own(self, count: int) -> Sequence[int]:
+        """Return the numbers of all shards."""
+        return range(count)
+
+    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+        """Return the shares of these shards."""
+        mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
+        return list(mapped(share, numbers))
+
+    def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
+        """Return the share of the whole batch."""
+        self._losses = {number % self.workers: share.loss for number, share in shares.items()}
+        return ShareMerger(steps, self.merger).merge([shares[number] for number in range(count)])
+
+    def losses(self) -> Mapping[str, float]:
+        """Return the loss of the last shard of each worker."""
+        return name_losses(self._losses)
+
+
+class BurstDropped(SigmaStateError):
+    """The burst that a worker computes is no longer wanted."""
+
+
+@define(eq=False)
+class ChannelExchange:
+    """The shards of an order are computed here, the others elsewhere; a channel sums the gradients.
+
+    Args:
+        channel: The channel.
+        order: What is computed, and by whom.
+        worker: The number of this worker.
+        is_dropped: Whether the burst is no longer wanted.
+    """
+
+    channel: Channel
+    order: ComputeOrder
+    worker: int
+    is_dropped: Callable[[], bool]
+    _losses: Mapping[int, float] = field(factory=dict, init=False)
+
+    def own(self, count: int) -> Sequence[int]:
+        """Return the numbers of the shards of this worker."""
+        return [number for number in self.order.shards[self.worker] if number < count]
+
+    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+        """Return the shares of these shards."""
+        return [share(number) for number in numbers]
+
+    def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
+        """Return the share of the whole batch; raise BurstDropped once it is no longer wanted."""
+        begin = self.order.commit.position
+        position = Position(begin.epoch, begin.iteration + offset, begin.version)
+        parts = {number: _pack(share) for number, share in shares.items()}
+        while (total := self.channel.sum(self.order, position, parts, count, WAIT)) is None:
+            if self.is_dropped():
+                raise BurstDropped("the burst is no longer wanted.")
+        others = [pickle.loads(note) for note in total.notes]
+        self._losses = self._by_member({number: share.loss for number, share in enumerate(others)})
+        merged = ShareMerger(steps).merge(others)
+        return Share(merged.records, total.vectors, merged.state)
+
+    def _by_member(self, losses: Mapping[int, float]) -> dict[int, float]:
+        owners = {number: place for place, own in enumerate(self.order.shards.values()) for number in own}
+        return {owners[number]: loss for number, loss in losses.items()}
+
+    def losses(self) -> Mapping[str, float]:
+        """Return the loss of the last shard of each member, by its place among them."""
+        return name_losses(self._losses)
+
+
+def _pack(share: WeightedShare) -> ShardPart:
+    """Return the part of a shard: its gradients, which are summed, and the rest as a note."""
+    rest = WeightedShare(share.records, {}, share.state, share.loss)
+    return ShardPart(share.gradients, pickle.dumps(rest, protocol=5))

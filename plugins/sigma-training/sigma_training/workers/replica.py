@@ -1,0 +1,100 @@
+"""The local scope of a worker: a prepared trainer with two states, the committed one and the one beside it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from attrs import define, evolve, field, frozen
+
+from sigma_kernel.contracts.grouping import Channel, Commit, ComputeOrder, Position
+from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.errors import SigmaStateError
+from sigma_training.session.snapshot import snapshot
+from sigma_training.session.state import Present, count_burst, renew_layer_state, steps_of
+from sigma_training.workers.merging import ChannelExchange
+from sigma_training.workers.sharding import ShardedStep
+
+PAGE, PAGES = 4096, 256  # bytes and number of the parts of an array that are compared
+
+
+@frozen
+class BurstRecords:
+    """What a burst measured: rings by name, the number of iterations, and the values of the workers' local scopes."""
+
+    ring: Mapping[str, np.ndarray]
+    done: int
+    published: Mapping[str, Any]
+
+
+class Restorable(Protocol):
+    """A prepared trainer."""
+
+    @property
+    def present(self) -> Present:
+        """Return its setup and state."""
+
+    def restore(self, saved: Checkpoint) -> None:
+        """Restore a state, with the components that it was saved with."""
+
+
+@define(eq=False)
+class Replica:
+    """A trainer that computes its shards of bursts, beside the state that is committed."""
+
+    session: Restorable
+    committed: Present = field(init=False)
+    beside: Present | None = field(default=None, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.committed = self.session.present
+
+    def adopt(self, saved: Checkpoint) -> None:
+        """Hold a state, with the components that it was saved with."""
+        self.session.restore(saved)
+        self.committed, self.beside = self.session.present, None
+
+    def compute(
+        self, order: ComputeOrder, worker: int, channel: Channel, is_dropped: Callable[[], bool]
+    ) -> tuple[Commit, str, BurstRecords]:
+        """Compute a burst beside the committed state; return its commit, the digest of its state, and its records."""
+        run, begin = self.committed, order.commit.position
+        setup, n = run.setup, order.end.iteration - begin.iteration
+        own = {name: setup.to_device(setup.to_host(value)) for name, value in run.state.arrays.items()}
+        state = renew_layer_state(evolve(run.state, arrays=own), setup)
+        batches = setup.feed.next_batches(state.cursor, n)
+        if len(batches.rows) != n:
+            raise SigmaStateError(f"{n} iterations were ordered, and the data have {len(batches.rows)} here.")
+        exchange = ChannelExchange(channel, order, worker, is_dropped)
+        result = ShardedStep(setup.operator.shards, exchange)(steps_of(state, setup), batches)
+        new, _ = count_burst(state, setup, batches, result)
+        self.beside = run.with_state(new)
+        end = Position(order.end.epoch, begin.iteration + result.done, begin.version)
+        records = BurstRecords(result.ring, result.done, result.published)
+        return Commit(end, order.generation), digest_of(self.snapshot_of(self.beside).arrays), records
+
+    def promote(self) -> None:
+        """Let the state beside the committed one replace it."""
+        if self.beside is not None:
+            self.committed, self.beside = self.beside, None
+
+    def drop(self) -> None:
+        """Drop the state beside the committed one."""
+        self.beside = None
+
+    def snapshot_of(self, run: Present) -> Checkpoint:
+        """Return a copy of a state."""
+        return snapshot(run.state, run.setup)
+
+
+def digest_of(arrays: Mapping[str, np.ndarray]) -> str:
+    """Return a checksum of arrays: of all of their bytes, or of 1 MB of an array that is larger, in pages."""
+    value = 0
+    for name in sorted(arrays):
+        flat = np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)
+        step = max(PAGE, len(flat) // PAGES)
+        for start in range(0, len(flat), step):
+            value = zlib.crc32(flat[start : start + PAGE], value)
+    return f"{value:08x}"
