@@ -68,7 +68,7 @@ class Replica:
         if len(batches.rows) != n:
             raise SigmaStateError(f"{n} iterations were ordered, and the data have {len(batches.rows)} here.")
         exchange = ChannelExchange(channel, order, worker, is_dropped)
-        result = ShardedStep(setup.operator.shards, exchange)(steps_of(state, setup), batches)
+        result = ShardedStep(sum(map(len, order.shards.values())), exchange)(steps_of(state, setup), batches)
         new, _ = count_burst(state, setup, batches, result)
         self.beside = run.with_state(new)
         end = Position(order.end.epoch, begin.iteration + result.done, begin.version)
