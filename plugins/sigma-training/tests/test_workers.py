@@ -1,0 +1,304 @@
+"""Training by a group of workers, over a transport whose workers are threads of this process."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import define, evolve, field
+
+import sigma_ml as sm
+from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaTrainingError, every
+from sigma_kernel.clock import TimeStep
+from sigma_operator_local import LocalOperator
+from sigma_testing.group.threads import ThreadOperator, ThreadTransport
+from sigma_training.workers import driver, replica
+from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
+
+PATIENCE = 60.0
+
+
+def environment(recipe: str, operator: Any, *sets: str, folder: Path | None = None) -> Environment:
+    made = sm.from_file(recipe, *sets, folder=folder)
+    made.trainer("trainer").operator = operator
+    return made
+
+
+def digest(recipe: str, operator: Any, *sets: str) -> str | None:
+    return environment(recipe, operator, *sets).run(progress=False).parameters_sha256
+
+
+def until(holds: Callable[[], Any]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.002)
+
+
+# -- the same bits -----------------------------------------------------------------------------------------------------
+CARRIED = """format = 1
+[run]
+seed = 1
+precision = "float64"
+[data]
+dataset = "adding"
+rows = 90
+steps = 12
+iterator = "sequential"
+batch_size = 20
+last_batch = "drop"
+[network]
+architecture = "input(none, 2) + lstm(5, carried=20) + output(1) + squared_difference()"
+[trainer]
+epochs = 4
+[trainer.optimiser]
+type = "adam"
+learning_rate = 0.02
+[trainer.optimiser.schedules.learning_rate]
+type = "cosine"
+total = "4 epochs"
+"""
+NORMALISED = """format = 1
+[run]
+seed = 2
+[data]
+dataset = "digits"
+batch_size = 70
+[network]
+architecture = '''
+input(8, 8) + flatten() + dense(12, activation="relu") + batch_norm() + dropout(0.3) + output(10) + softmax_cross_entropy()
+'''
+[trainer]
+epochs = 2
+metrics = { top = "accuracy" }
+optimiser = { type = "adam", learning_rate = 0.01 }
+"""
+CASES = {
+    "uneven batches": ("iris", ["trainer.epochs=4", "data.batch_size=17"]),
+    "another last batch": ("wdbc", ["trainer.epochs=2", "data.batch_size=50"]),
+    "mixed precision": ("digits", ["trainer.epochs=1", "run.precision=mixed_bfloat16"]),
+    "state of rows": (CARRIED, []),
+    "state of layers": (NORMALISED, []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bits_do_not_depend_on_the_number_of_workers(case: str) -> None:
+    recipe, sets = CASES[case]
+    wanted = digest(recipe, LocalOperator(shards=4), *sets)
+    assert {digest(recipe, ThreadOperator(workers=n, shards=4), *sets) for n in (1, 2, 3, 4)} == {wanted}
+
+
+def test_metrics_and_local_values_are_those_of_local_training() -> None:
+    def metrics(operator: Any) -> dict[str, Any]:
+        sigma = environment(NORMALISED, operator)
+        sigma.run(progress=False)
+        return {**sigma.find("trainer.training.*"), **sigma.find("trainer.workers.*.training.loss")}
+
+    found = metrics(ThreadOperator(workers=2, shards=4))
+    wanted = metrics(LocalOperator(workers=2, shards=4))
+    assert found.keys() == wanted.keys()
+    assert {name: found[name] for name in found if "workers" not in name} == {
+        name: wanted[name] for name in wanted if "workers" not in name
+    }
+
+
+# -- workers that are lost ---------------------------------------------------------------------------------------------
+@contextmanager
+def killing(operator: ThreadOperator, seed: int, pause: float) -> Iterator[list[int]]:
+    """Kill a random worker again and again."""
+    draw, killed, ended = random.Random(seed), list[int](), threading.Event()
+
+    def kill() -> None:
+        while not ended.wait(draw.uniform(0, pause)):
+            for transport in operator.transports:
+                alive = [number for number, channel in [*transport.channels.items()] if not channel.dead]
+                if alive:
+                    killed.append(draw.choice(alive))
+                    transport.kill(killed[-1])
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deaths_at_random_moments_change_no_bits(seed: int, tmp_path: Path) -> None:
+    sets = ["trainer.epochs=40", "hooks.finish.when='epoch reaches 40'"]
+    wanted = digest("iris", LocalOperator(shards=3), *sets)
+    operator = ThreadOperator(workers=3, shards=3, burst_seconds=0.01)
+    sigma = environment("iris", operator, *sets, folder=tmp_path)
+    with killing(operator, seed, 0.4) as killed:
+        summary = sigma.run(progress=False)
+    assert killed
+    assert summary.parameters_sha256 == wanted
+    rows = [json.loads(line) for line in (sigma.run_folder / "journal.jsonl").read_text().splitlines()]
+    events = [row.get("event") for row in rows]
+    assert events.count("lost") >= 1
+    assert events.count("joined") >= 4
+    assert {row["worker"] for row in rows if row.get("event") == "lost"} <= {*killed}
+
+
+def test_a_worker_that_dies_before_it_is_ready_is_replaced() -> None:
+    @define(eq=False)
+    class Stillborn(ThreadTransport):
+        births: int = 0
+
+        def _start_worker(self, worker: int) -> None:
+            super()._start_worker(worker)
+            self.births += 1
+            if self.births <= 2:
+                self.kill(worker)
+
+    @define(eq=False)
+    class Operator(ThreadOperator):
+        def connect(self) -> ThreadTransport:
+            return Stillborn()
+
+    wanted = digest("iris", LocalOperator(shards=2), "trainer.epochs=2")
+    assert digest("iris", Operator(workers=2, shards=2), "trainer.epochs=2") == wanted
+
+
+@define(eq=False)
+class Fruitless(ThreadTransport):
+    """Workers that die at once."""
+
+    def _start_worker(self, worker: int) -> None:
+        super()._start_worker(worker)
+        self.kill(worker)
+
+
+@define(eq=False)
+class FruitlessOperator(ThreadOperator):
+    def connect(self) -> ThreadTransport:
+        return Fruitless()
+
+
+def test_workers_that_never_live_end_the_run_with_the_reason() -> None:
+    with pytest.raises(SigmaTrainingError, match=r"workers were lost, and no burst was computed: the last one, killed"):
+        environment("iris", FruitlessOperator(workers=2, shards=2)).run(progress=False)
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class Mute(ThreadTransport):
+    """Workers that are never ready."""
+
+    def _start_worker(self, worker: int) -> None:
+        self.channels[worker] = type("Nobody", (), {"inbox": [], "dead": False})()  # type: ignore[assignment]
+
+
+@define(eq=False)
+class MuteOperator(ThreadOperator):
+    def connect(self) -> ThreadTransport:
+        return Mute()
+
+
+def test_commands_act_while_training_waits_for_workers() -> None:
+    sigma = environment("iris", MuteOperator(workers=2, shards=2, lost_after=1000.0))
+    handle = sigma.run_async(progress=False)
+    assert sigma.set("trainer.optimiser.learning_rate", 0.5)
+    assert sigma.get("trainer.optimiser.learning_rate") == 0.5
+    handle.stop()
+    assert handle.wait(PATIENCE)
+    assert handle.result().iterations == 0
+
+
+@define(eq=False, kw_only=True)
+class Meddle(Hook):
+    """Give a run some commands that replace its state, or change how it goes on."""
+
+    every: TimeStep = every(10, "iteration")
+    turns: list[int] = field(factory=list)
+
+    def fire(self, context: HookContext) -> None:
+        turn = context.memory["turn"] = context.memory.get("turn", 0) + 1
+        if turn == 2:
+            context.command("set", pattern="optimiser.learning_rate", value=0.003)
+        if turn == 4:
+            context.command("set", pattern="batch_size", value=11)
+        if turn == 7:
+            context.command("swap", slot="optimiser", component={"type": "momentum", "learning_rate": 0.01})
+
+
+def test_commands_that_replace_the_state_reach_the_workers(tmp_path: Path) -> None:
+    def train(operator: Any) -> Environment:
+        sigma = environment("iris", operator, "hooks.finish.when='epoch reaches 25'", folder=tmp_path)
+        trainer = sigma.trainer("trainer")
+        trainer.hooks = {**trainer.hooks, "meddle": Meddle()}
+        sigma.run(progress=False)
+        return sigma
+
+    wanted = train(LocalOperator(shards=2)).summary().parameters_sha256
+    assert train(ThreadOperator(workers=2, shards=2)).summary().parameters_sha256 == wanted
+
+
+def test_a_run_that_was_steered_by_hand_is_replayed_without_workers(tmp_path: Path) -> None:
+    text = (Path(__file__).parent / "steered.toml").read_text()
+    sigma = environment(text, ThreadOperator(workers=2, shards=2, burst_seconds=0.01), folder=tmp_path)
+    handle = sigma.run_async(progress=False)
+    until(lambda: sigma.get("trainer.iteration") > 20)
+    sigma.set("trainer.optimiser.learning_rate", 0.002)
+    sigma.send("pause")
+    reached = sigma.get("trainer.iteration")
+    sigma.send("rewind", to=reached - 1)
+    assert sigma.get("trainer.iteration") < reached
+    sigma.send("go")
+    until(lambda: sigma.get("trainer.iteration") > reached + 20)
+    sigma.set("trainer.optimiser.learning_rate", 0.5)
+    sigma.send("undo")
+    handle.stop()
+    wanted = handle.result()
+    again = environment(text, FruitlessOperator(workers=2, shards=2))
+    summary, differences = again.replay(sigma.run_folder, progress=False)
+    assert not differences
+    assert summary.parameters_sha256 == wanted.parameters_sha256
+
+
+@pytest.mark.parametrize("operator", [LocalOperator(shards=3), ThreadOperator(workers=1, shards=3)])
+def test_a_run_is_resumed_with_another_number_of_workers(operator: Any, tmp_path: Path) -> None:
+    sets = ["hooks.finish.when='epoch reaches 20'"]
+    wanted = digest("iris", LocalOperator(shards=3), *sets)
+    sigma = environment("iris", ThreadOperator(workers=3, shards=3, burst_seconds=0.005), *sets, folder=tmp_path)
+    handle = sigma.run_async(progress=False)
+    until(lambda: sigma.get("trainer.iteration") > 30)
+    handle.stop()
+    resumed = environment("iris", operator, *sets)
+    resumed.resume(sigma.run_folder)
+    assert resumed.run(progress=False).parameters_sha256 == wanted
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+def test_more_workers_than_shards_are_refused_with_the_remedy() -> None:
+    with pytest.raises(SigmaConfigError, match=r"there are only 2 shards .* Set shards = 3 or more"):
+        ThreadOperator(workers=3, shards=2)
+
+
+def test_an_error_in_a_worker_ends_the_run_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> Sequence[int]:
+        raise ValueError("wrong on purpose")
+
+    monkeypatch.setattr(replica, "ShardedStep", fail)
+    with pytest.raises(SigmaTrainingError, match=r"(?s)worker [01]: Traceback .*ValueError: wrong on purpose"):
+        environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
+
+
+def test_workers_with_other_plugins_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_other(*given: Any) -> TrainingBlueprint:
+        other = make_blueprint(*given)
+        return evolve(other, plugins={**other.plugins, "sigma-layers": "0.1", "sigma-unknown": "2"})
+
+    monkeypatch.setattr(driver, "make_blueprint", make_other)
+    with pytest.raises(SigmaTrainingError, match=r"sigma-unknown is not installed; sigma-layers was 0.1, and is"):
+        environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
