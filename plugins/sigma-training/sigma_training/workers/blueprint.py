@@ -59,7 +59,7 @@ class TrainingBlueprint:
         return Replica(environment.trainer(self.trainer).session)
 
     def _check_plugins(self) -> None:
-        here = catalogue().versions()
+        here = catalogue().versions() | {plugin.name: plugin.version for plugin in catalogue().plugins}
         missing = [f"{name} is not installed" for name in self.plugins if name not in here]
         if wrong := [*missing, *differences(self.plugins, here)]:
             raise SigmaPluginError(
