@@ -44,6 +44,9 @@ MODULES = {
     "stores": "StoreSuite",
     "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",
     "trainers": "TrainerSuite",
+    "transports.driving": "ToyRun",
+    "transports.suite": "TransportSuite",
+    "transports.toy": "ToyBlueprint",
     "watching": "FakeTrainerView FakeView MonitorSuite PanelSuite ViewSuite",
 }
 if "pytest" in sys.modules:  # its failures then show the values that were compared

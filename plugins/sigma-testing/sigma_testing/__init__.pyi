@@ -73,6 +73,9 @@ from sigma_testing.steering import state_bytes as state_bytes
 from sigma_testing.stores import StoreSuite as StoreSuite
 from sigma_testing.suite import Suite as Suite
 from sigma_testing.trainers import TrainerSuite as TrainerSuite
+from sigma_testing.transports.driving import ToyRun as ToyRun
+from sigma_testing.transports.suite import TransportSuite as TransportSuite
+from sigma_testing.transports.toy import ToyBlueprint as ToyBlueprint
 from sigma_testing.watching import FakeTrainerView as FakeTrainerView
 from sigma_testing.watching import FakeView as FakeView
 from sigma_testing.watching import MonitorSuite as MonitorSuite
