@@ -133,15 +133,6 @@ class Environment(SteeringMethods, settings.Settled):
         if row.get("event") != "digest":
             self.rows.log(row)
 
-    def describe(self, folder: Path) -> tuple[str, Path]:
-        """Return the configuration, and where its relative paths start; arrays that it needs are saved in a folder."""
-        run = self._records.run
-        if run is not None and run.path is not None and (text := run.read("config.toml")):
-            return text.decode(), run.path
-        if self.configuration:
-            return self.configuration, Path.cwd() if self.folder is None else self.folder / self.name
-        return _format(self).describe(self, folder), folder
-
     def fit_trainer(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
         """Train one trainer in this thread, in the run of the environment."""
         self._runner.run_for_program(Course([trainer], self.log, goals), progress)

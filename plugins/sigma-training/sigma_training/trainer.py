@@ -34,6 +34,7 @@ from sigma_training.runs.resume import recall
 from sigma_training.session.session import Session, build_session
 from sigma_training.session.state import learned_from, plain_values
 from sigma_training.view import SessionView
+from sigma_training.workers.driver import GroupDriver
 
 
 class Fixed(dict[str, Any]):
@@ -117,7 +118,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
                     fix(owner.type, f"{self.name}.{head}")
                 for placed in setup.model.network.layers:
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
-                session = build_session(setup, initial, self.recorder, self.host, self.registry)
+                session = build_session(setup, initial, self.recorder, self.host, self.registry, GroupDriver)
                 self.learned.restore(session)
                 self._view.open(session)
                 self._lifecycle = SessionLifecycle(session, self)

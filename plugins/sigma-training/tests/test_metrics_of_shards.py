@@ -9,7 +9,7 @@ import numpy as np
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Merger, Metric, Records, Share
 from sigma_kernel.graph import Node
-from sigma_training.workers.merging import ShareMerger
+from sigma_training.group.merging import ShareMerger
 
 
 class Largest(Metric):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_kernel.contracts import merge_in_tree
-from sigma_training.workers.sharding import cut
+from sigma_training.group.sharding import cut
 
 
 @given(st.integers(1, 60), st.integers(1, 12))

@@ -18,7 +18,7 @@ import sigma_ml as sm
 from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaTrainingError, every
 from sigma_kernel.clock import TimeStep
 from sigma_operator_local import LocalOperator
-from sigma_testing.group.threads import ThreadOperator, ThreadTransport
+from sigma_testing.transports.threads import ThreadOperator, ThreadTransport
 from sigma_training.workers import driver, replica
 from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
 
@@ -73,7 +73,7 @@ dataset = "digits"
 batch_size = 70
 [network]
 architecture = '''
-input(8, 8) + flatten() + dense(12, activation="relu") + batch_norm() + dropout(0.3) + output(10) + softmax_cross_entropy()
+input(8, 8) + flatten() + dense(9) + batch_norm() + dropout(0.3) + output(10) + softmax_cross_entropy()
 '''
 [trainer]
 epochs = 2

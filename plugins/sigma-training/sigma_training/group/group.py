@@ -168,7 +168,7 @@ class WorkerGroup:
         if event.seconds - self._sent < self._silence.step / 2:
             return orders
         self._sent = event.seconds
-        return orders + [self._outstanding_order(worker, state) for worker, state in self.roster.items()]
+        return orders + [_outstanding_order(self, worker, state) for worker, state in self.roster.items()]
 
     def _on_advance(self, event: Advance) -> Output:
         here = self.commit.position
@@ -298,7 +298,7 @@ class WorkerGroup:
         self.newcomers &= {*self.members}
         notices: Output = [self._notice("generation", text=", ".join(map(str, self.members)))]
         notices += [] if self.holders else self._rewind()
-        return [*notices, *map(self._join_order, self.members)]
+        return [*notices, *(_join_order(self, worker) for worker in self.members)]
 
     def _rewind(self) -> Output:
         """Go back to the state that the operator holds: no member has a later one."""
@@ -319,7 +319,7 @@ class WorkerGroup:
         if self.keeping or self.paused or self.burst is None or self.computing:
             return orders
         self.computing = True
-        return [*orders, *map(self._compute_order, self.members)]
+        return [*orders, *(_compute_order(self, worker) for worker in self.members)]
 
     def _pause_or_go(self) -> Output:
         short = len(self.members) < self.at_least
@@ -331,30 +331,33 @@ class WorkerGroup:
         orders: Output = [PauseOrder(worker, self.generation, self.commit) for worker in self.members]
         return [self._notice("paused", text=f"{len(self.members)} of at least {self.at_least} workers"), *orders]
 
-    # -- orders --------------------------------------------------------------------------------------------------------
-    def _join_order(self, worker: int) -> GroupOrder:
-        return JoinOrder(worker, self.generation, self.commit, self.members, min(self.holders, default=None))
-
-    def _compute_order(self, worker: int) -> GroupOrder:
-        if self.burst is None:
-            return PingOrder(worker)
-        shards = assign_shards(self.shards, self.members)
-        return ComputeOrder(worker, self.generation, self.commit, self.burst.end, self.burst.live, shards)
-
-    def _outstanding_order(self, worker: int, state: str) -> GroupOrder:
-        """Return the order that a worker has not answered, or else a question whether it is alive."""
-        if state == STARTING:
-            return StartOrder(worker)
-        if state == MEMBER and worker not in self.joined:
-            return self._join_order(worker)
-        if self.computing and worker in self.members and worker not in self.computed:
-            return self._compute_order(worker)
-        if worker == self.keeper:
-            return KeepOrder(worker, self.generation, self.commit)
-        return PingOrder(worker)
-
     def _notice(self, kind: str, worker: int | None = None, text: str = "", records: Any = None) -> Notice:
         return Notice(kind, self.generation, self.commit.position, worker, text, records)
+
+
+def _join_order(group: WorkerGroup, worker: int) -> GroupOrder:
+    donor = min(group.holders, default=None)
+    return JoinOrder(worker, group.generation, group.commit, group.members, donor)
+
+
+def _compute_order(group: WorkerGroup, worker: int) -> GroupOrder:
+    if group.burst is None:
+        return PingOrder(worker)
+    shards = assign_shards(group.shards, group.members)
+    return ComputeOrder(worker, group.generation, group.commit, group.burst.end, group.burst.live, shards)
+
+
+def _outstanding_order(group: WorkerGroup, worker: int, state: str) -> GroupOrder:
+    """Return the order that a worker has not answered, or else a question whether it is alive."""
+    if state == STARTING:
+        return StartOrder(worker)
+    if state == MEMBER and worker not in group.joined:
+        return _join_order(group, worker)
+    if group.computing and worker in group.members and worker not in group.computed:
+        return _compute_order(group, worker)
+    if worker == group.keeper:
+        return KeepOrder(worker, group.generation, group.commit)
+    return PingOrder(worker)
 
 
 def _fence(event: WorkerEvent) -> Output:

@@ -8,8 +8,9 @@ training thread; other threads send requests, which are answered at a boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
+from contextlib import AbstractContextManager
 from functools import partial
 from math import inf, isfinite
 from typing import Any
@@ -22,6 +23,8 @@ from sigma_kernel.contracts import Batches, Burst, Compute, GroupOperator, Merge
 from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
 from sigma_step.measuring import curves
 from sigma_step.steps import Iteration, compute_fused
+from sigma_training.group.merging import BurstWithdrawn, LocalExchange
+from sigma_training.group.sharding import ShardedStep
 from sigma_training.history.metrics import EACH
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
@@ -40,11 +43,9 @@ from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import LastBurst, Present, count_burst, renew_layer_state
 from sigma_training.session.timing import Timed
-from sigma_training.workers.driver import GroupDriver, withdrawable
-from sigma_training.workers.merging import LocalExchange
-from sigma_training.workers.sharding import ShardedStep
 
 NOTHING: Mapping[str, np.ndarray] = {}
+Drive = Callable[[CurrentRun, GroupOperator, Compute], AbstractContextManager[Compute]]  # what computes by workers
 
 
 @define(eq=False, repr=False)
@@ -56,6 +57,7 @@ class TrainingLoop:
     checkpoints: CheckpointPolicy
     replayer: Replayer
     recovery: Recovery
+    drive: Drive
     _compiler: AheadCompiler = field(factory=AheadCompiler, init=False)
 
     @property
@@ -70,9 +72,12 @@ class TrainingLoop:
         while self.boundary():
             n = pace.limit_burst(self.distance())
             began = time.perf_counter()
-            if done := withdrawable(partial(self.advance, n, compute, again)):
-                pace.learn(done, time.perf_counter() - began)
-                self.settle()
+            try:
+                done = self.advance(n, compute, again)
+            except BurstWithdrawn:
+                continue
+            pace.learn(done, time.perf_counter() - began)
+            self.settle()
 
     def shard(self, shards: int, workers: int, merger: Merger | None, pool: Executor | None) -> Compute:
         """Return what computes bursts in shards of every batch, by the threads of a pool if there is one."""
@@ -82,8 +87,8 @@ class TrainingLoop:
         """Train until the end by the workers of an operator."""
         self.split(operator.workers)
         again = self.shard(operator.shards, operator.workers, None, None)
-        with GroupDriver(self.current, operator, again) as driver:
-            self.train(operator.burst_seconds, driver.compute, again)
+        with self.drive(self.current, operator, again) as compute:
+            self.train(operator.burst_seconds, compute, again)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:

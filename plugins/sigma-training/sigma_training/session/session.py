@@ -19,7 +19,7 @@ from sigma_training.session.applying import Applier
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.hook_runner import HookRunner
-from sigma_training.session.loop import TrainingLoop
+from sigma_training.session.loop import Drive, TrainingLoop
 from sigma_training.session.planning import accept
 from sigma_training.session.recovery import Recovery
 from sigma_training.session.replayer import Replayer
@@ -32,6 +32,7 @@ class Session(CurrentRun):
     """The current run of one prepared trainer, with the parts that act on it."""
 
     initial: Initial = field(kw_only=True)
+    drive: Drive = field(kw_only=True)
     checkpoints: CheckpointPolicy = field(init=False)
     hooks: HookRunner = field(init=False)
     commands: Applier = field(init=False)
@@ -45,7 +46,7 @@ class Session(CurrentRun):
         self.hooks = HookRunner(self, self.checkpoints)
         self.commands = Applier(self, self.initial, self.hooks, self.checkpoints, recovery)
         self.replayer = Replayer(self, self.hooks)
-        self.loop = TrainingLoop(self, self.hooks, self.checkpoints, self.replayer, recovery)
+        self.loop = TrainingLoop(self, self.hooks, self.checkpoints, self.replayer, recovery, self.drive)
 
     def snapshot(self) -> Checkpoint:
         """Return a copy of the whole run: arrays by name, and everything else as JSON values."""
@@ -66,11 +67,13 @@ class Session(CurrentRun):
         self.background.close()
 
 
-def build_session(setup: Setup, initial: Initial, recorder: Recorder, host: Host, registry: Registry) -> Session:
+def build_session(
+    setup: Setup, initial: Initial, recorder: Recorder, host: Host, registry: Registry, drive: Drive
+) -> Session:
     """Return the session of a setup: copy the initial state to the device, and bind every address."""
     present = Present(setup, restore(Checkpoint(initial.arrays(), {}), setup))
     background = Background(setup.evaluator.silent_copy(), recorder.log)
-    session = Session(present, recorder, registry, background, host, initial=initial)
+    session = Session(present, recorder, registry, background, host, initial=initial, drive=drive)
     for placed in setup.model.network.layers:
         registry.branch(f"{LAYERS}{placed.name}", placed.kind)
     session.open()

@@ -11,13 +11,14 @@ from attrs import field, frozen
 
 from sigma_kernel.contracts.grouping import Channel
 from sigma_kernel.contracts.running import Host
+from sigma_kernel.contracts.storing import ConfigurationFormat
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_training.compatibility import differences
 from sigma_training.workers.replica import Replica
-from sigma_training.workers.worker import Worker
+from sigma_training.workers.worker import GroupWorker
 
 
 @frozen(repr=False)
@@ -45,8 +46,8 @@ class TrainingBlueprint:
 
     def serve(self, worker: int, channel: Channel) -> None:
         """Work as this worker until it is to leave, or the operator is gone."""
-        sys.path += [path for path in self.paths if path not in sys.path]
-        Worker(worker, channel, self.replica, self.patience).run()
+        sys.path.extend(path for path in self.paths if path not in sys.path)
+        GroupWorker(worker, channel, self.replica, self.patience).run()
 
     def replica(self) -> Replica:
         """Return a replica of the trainer, which is prepared in this process.
@@ -54,8 +55,7 @@ class TrainingBlueprint:
         Raises SigmaPluginError if plugins have other versions here, or are missing.
         """
         self._check_plugins()
-        format_ = Resolver(catalogue())("configuration", "default:run")
-        environment = format_.build(self.text, Path(self.folder), self.modules)
+        environment = _configuration_format().build(self.text, Path(self.folder), self.modules)
         return Replica(environment.trainer(self.trainer).session)
 
     def _check_plugins(self) -> None:
@@ -68,8 +68,19 @@ class TrainingBlueprint:
             )
 
 
+def describe_host(host: Host, folder: Path) -> tuple[str, Path]:
+    """Return the configuration of an environment, and where its relative paths start."""
+    if host.configuration:
+        return host.configuration, host.run_folder or Path.cwd()
+    return _configuration_format().describe(host, folder), folder
+
+
+def _configuration_format() -> ConfigurationFormat:
+    return Resolver(catalogue())("configuration", "default:run")  # type: ignore[no-any-return]
+
+
 def make_blueprint(trainer: str, host: Host, folder: Path, patience: float) -> TrainingBlueprint:
     """Return the blueprint of a trainer of an environment; arrays that it needs are saved in a folder."""
-    text, start = host.describe(folder)
+    text, start = describe_host(host, folder)
     modules = sorted({name.partition(".")[0] for name in [*sys.modules]})
     return TrainingBlueprint(trainer, text, str(start.absolute()), catalogue().versions(), modules, patience=patience)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -39,6 +39,7 @@ from sigma_kernel.contracts.grouping import (
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.group.group import WorkerGroup
+from sigma_training.group.merging import BurstWithdrawn
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present
@@ -48,10 +49,6 @@ from sigma_training.workers.replica import BurstRecords
 WAIT = 0.02  # seconds that the thread waits for events
 ROWS = ("joined", "lost", "generation")  # notices that are rows of the journal
 TRIES = 3  # times that all workers may be lost before a burst is committed
-
-
-class BurstWithdrawn(BaseException):
-    """The burst waits for workers, and a command waits for the burst."""
 
 
 @frozen(eq=False)
@@ -98,8 +95,8 @@ class GroupDriver:
     _lost: int = field(default=0, init=False)  # workers, since the last commit
     _ended: bool = field(default=False, init=False)
 
-    def __enter__(self) -> GroupDriver:
-        return self
+    def __enter__(self) -> Compute:
+        return self.compute
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._transport is None:
@@ -155,9 +152,9 @@ class GroupDriver:
 
     def _start(self, commit: Commit, saved: Checkpoint) -> None:
         """Start the workers."""
-        own, operator = self.current, self.operator
+        run, operator = self.current, self.operator
         self._folder = TemporaryDirectory(prefix="sigma-")
-        blueprint = make_blueprint(own.setup.name, own.environment, Path(self._folder.name), operator.lost_after)
+        blueprint = make_blueprint(run.setup.name, run.environment, Path(self._folder.name), operator.lost_after)
         self._group = WorkerGroup(operator.shards, operator.at_least, operator.lost_after, commit)
         self._transport = operator.connect()
         self._transport.start(blueprint, operator.workers)
@@ -251,11 +248,3 @@ class GroupDriver:
                 return
             self._tell(Withdraw())
         raise BurstWithdrawn
-
-
-def withdrawable(advance: Callable[[], int]) -> int:
-    """Return the iterations of a burst, 0 if it was withdrawn."""
-    try:
-        return advance()
-    except BurstWithdrawn:
-        return 0

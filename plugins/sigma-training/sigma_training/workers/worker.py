@@ -39,14 +39,14 @@ from sigma_training.group.member import (
     RunBurst,
     SendState,
 )
-from sigma_training.workers.merging import WAIT, BurstDropped
+from sigma_training.group.merging import WAIT, BurstDropped
 from sigma_training.workers.replica import Replica
 
 MOST = 0.2  # seconds between two ticks
 
 
 @define(eq=False)
-class Worker:
+class GroupWorker:
     """Follow the orders of a group by a replica.
 
     Args:
@@ -101,11 +101,11 @@ class Worker:
         self._tasks.put(partial(self._run, action.order))
 
     def _promote(self, action: PromoteState) -> None:
-        self._tasks.put(lambda: self._held.promote())
+        self._tasks.put(lambda: self._current_replica.promote())
         self._tasks.put(partial(self._provide, self._member.commit))
 
     def _drop(self, action: DropState) -> None:
-        self._tasks.put(lambda: self._held.drop())
+        self._tasks.put(lambda: self._current_replica.drop())
 
     def _send(self, action: SendState) -> None:
         self._tasks.put(partial(self._send_state, action))
@@ -115,7 +115,7 @@ class Worker:
 
     # -- the thread that computes --------------------------------------------------------------------------------------
     @property
-    def _held(self) -> Replica:
+    def _current_replica(self) -> Replica:
         assert self._replica is not None  # it is made before any task
         return self._replica
 
@@ -134,7 +134,7 @@ class Worker:
         """Copy the state of an order, unless a later one came meanwhile."""
         while self._is_wanted(order.generation):
             if (state := self.channel.fetch(order, WAIT)) is not None:
-                self._held.adopt(state)
+                self._current_replica.adopt(state)
                 self._provide(order.commit)
                 self._tell(WorkerJoined(self.number, order.generation))
                 return
@@ -143,7 +143,7 @@ class Worker:
         """Compute a burst, unless it was dropped meanwhile."""
         dropped = lambda: not self._is_wanted(order.generation)  # noqa: E731
         try:
-            commit, digest, records = self._held.compute(order, self.number, self.channel, dropped)
+            commit, digest, records = self._current_replica.compute(order, self.number, self.channel, dropped)
         except BurstDropped:
             return
         first = self.number == min(order.shards)
@@ -155,18 +155,18 @@ class Worker:
 
     def _provide(self, commit: Commit) -> None:
         """Give the committed state to those who join."""
-        self.channel.provide(commit, partial(self._held.snapshot_of, self._held.committed))
+        self.channel.provide(commit, partial(self._current_replica.snapshot_of, self._current_replica.committed))
 
     def _send_state(self, action: SendState) -> None:
-        state = self._held.snapshot_of(self._held.committed)
+        state = self._current_replica.snapshot_of(self._current_replica.committed)
         self.channel.send([StateSent(self.number, action.commit, state)])
 
 
-ACTIONS: dict[type[MemberAction], Callable[[Worker, object], None]] = {
-    CopyState: Worker._copy,
-    RunBurst: Worker._burst,
-    PromoteState: Worker._promote,
-    DropState: Worker._drop,
-    SendState: Worker._send,
-    EndWorker: Worker._end,
+ACTIONS: dict[type[MemberAction], Callable[[GroupWorker, object], None]] = {
+    CopyState: GroupWorker._copy,
+    RunBurst: GroupWorker._burst,
+    PromoteState: GroupWorker._promote,
+    DropState: GroupWorker._drop,
+    SendState: GroupWorker._send,
+    EndWorker: GroupWorker._end,
 }

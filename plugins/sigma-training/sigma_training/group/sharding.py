@@ -22,7 +22,7 @@ METRICS = "metrics."
 class Exchange(Protocol):
     """Who computes which shards, and how their shares become one."""
 
-    def own(self, count: int) -> Sequence[int]:
+    def numbers(self, count: int) -> Sequence[int]:
         """Return the numbers of the shards, of so many, that are computed here."""
 
     def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
@@ -87,7 +87,7 @@ class ShardedStep:
             shard = shards[number]
             return steps.share(arrays, block, shard.rows, shard.start, len(rows), offset, weights)
 
-        numbers = self.exchange.own(len(shards))
+        numbers = self.exchange.numbers(len(shards))
         shares = zip(numbers, self.exchange.compute(share, numbers), strict=True)
         return {number: weigh_share(each, len(shards[number].rows) / len(rows)) for number, each in shares}
 

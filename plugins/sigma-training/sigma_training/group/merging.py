@@ -14,7 +14,7 @@ from sigma_kernel import read_only
 from sigma_kernel.contracts import Iterations, Merger, Metric, Records, Share, merge_in_tree
 from sigma_kernel.contracts.grouping import Channel, ComputeOrder, Position, ShardPart
 from sigma_kernel.errors import SigmaStateError, expect, introduce_errors
-from sigma_training.workers.sharding import METRICS, WeightedShare
+from sigma_training.group.sharding import METRICS, WeightedShare
 
 WAIT = 0.05  # seconds after which a worker looks whether its burst was dropped
 
@@ -77,7 +77,7 @@ class LocalExchange:
     pool: Executor | None = None
     _losses: dict[int, float] = field(factory=dict, init=False)
 
-    def own(self, count: int) -> Sequence[int]:
+    def numbers(self, count: int) -> Sequence[int]:
         """Return the numbers of all shards."""
         return range(count)
 
@@ -94,6 +94,10 @@ class LocalExchange:
     def losses(self) -> Mapping[str, float]:
         """Return the loss of the last shard of each worker."""
         return name_losses(self._losses)
+
+
+class BurstWithdrawn(BaseException):
+    """The burst waits for workers, and a command waits for the burst."""
 
 
 class BurstDropped(SigmaStateError):
@@ -117,7 +121,7 @@ class ChannelExchange:
     is_dropped: Callable[[], bool]
     _losses: Mapping[int, float] = field(factory=dict, init=False)
 
-    def own(self, count: int) -> Sequence[int]:
+    def numbers(self, count: int) -> Sequence[int]:
         """Return the numbers of the shards of this worker."""
         return [number for number in self.order.shards[self.worker] if number < count]
 
