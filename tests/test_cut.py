@@ -43,6 +43,7 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "testing.configurations": "suites of training",
     "testing.generators": "suites of training",
     "testing.trainers": "suites of training",
+    "testing.transports": "suites of training",
     "testing.checkpoints": "suites of stores",
     "testing.journals": "suites of stores",
     "testing.launching": "suites of commands",

@@ -15,6 +15,7 @@ from sigma_kernel.contracts.grouping import (
     GroupOrder,
     LeaveOrder,
     Notice,
+    ReplaceState,
     Tick,
     WorkerEvent,
     WorkerFailed,
@@ -154,7 +155,8 @@ class GroupChecks:
         members = [self.world.workers[number].member for number in self._members]
         settled = all(each.joined and each.generation == notice.generation - 1 for each in members)
         left = not self.world.group.roster.keys() >= {*self._members}
-        self.expect(left or settled, "a generation ends before it has joined, and no member has left")
+        replaced = isinstance(self._recent[-len(self.outputs) - 1], ReplaceState)
+        self.expect(left or settled or replaced, "a generation ends before it has joined, and no member has left")
 
     def _check_failure(self, notice: Notice) -> None:
         self.expect(notice.text == TRACEBACK and notice.worker == 0, f"the run fails: {notice.text}")
@@ -171,7 +173,11 @@ class GroupChecks:
         """Check the group after an event."""
         group, kinds = self.world.group, {row.kind for row in self.outputs if isinstance(row, Notice)}
         commit, generation = self._previous
-        self.expect(commit == group.commit or bool(kinds & {"committed", "rewound"}), "the state changes unnoticed")
+        if isinstance(event, ReplaceState):
+            self.committed = event.commit
+            self.expect(group.commit == event.commit and not group.computing, "a state is not replaced")
+        replaced = isinstance(event, ReplaceState) or bool(kinds & {"committed", "rewound"})
+        self.expect(commit == group.commit or replaced, "the state changes unnoticed")
         self.expect(generation == group.generation or "generation" in kinds, "a generation begins unnoticed")
         self._check_orders(event, kinds)
         self.expect(group.kept in self.world.states, "the group takes a state for kept that the operator does not hold")

@@ -17,7 +17,7 @@ from operator import add
 from random import Random
 from typing import Any
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel.contracts.grouping import (
     Advance,
@@ -29,10 +29,12 @@ from sigma_kernel.contracts.grouping import (
     KeepState,
     Notice,
     Position,
+    ReplaceState,
     Resize,
     StartOrder,
     StateKept,
     Tick,
+    Withdraw,
     WorkerComputed,
     WorkerCut,
     WorkerFailed,
@@ -59,6 +61,7 @@ from sigma_training.group.member import (
 
 GRACE = 600.0  # simulated seconds in which a run ends once there are no faults
 PATIENCE = 5.0  # of workers for the operator
+REPLACED = 3  # states that the operator replaces at most
 
 
 @define(eq=False)
@@ -76,6 +79,7 @@ class GroupSimulation:
     draw: Random = field(init=False)
     network: SimulatedNetwork = field(init=False)
     finished: bool = field(default=False, init=False)
+    replaced: int = field(default=0, init=False)  # states
     states: dict[Commit, int] = field(factory=dict, init=False)  # the last that the operator has received
     board: dict[tuple[int, int], dict[int, tuple[int, Digest]]] = field(factory=dict, init=False)
     _asleep: float = field(default=-3.0, init=False)  # until then, the operator is suspended
@@ -162,10 +166,35 @@ class GroupSimulation:
             self.finished = True
             self._tell(Dismiss())
             return
+        if self.replaced < REPLACED and self.draw.random() < 0.1:
+            begin = self._replace_state()
         if self.draw.random() < 0.3:
             self._tell(KeepState())
         n = begin.iteration
         self._tell(Advance(begin, self.reference.end(n, self.draw), self.reference.live(n)))
+        if self.draw.random() < 0.05:
+            self.network.call_later(self.draw.uniform(0.0, 1.0), self._withdraw)
+
+    def _replace_state(self) -> Position:
+        """Go back to any state before the present one, as a command does; return its position."""
+        self.replaced += 1
+        n = self.draw.randint(0, self.group.commit.position.iteration)
+        commit = Commit(evolve(self.reference.position(n), version=1000 + self.replaced), self.group.generation)
+        self.states = {commit: self.reference.states[n]}
+        self._tell(ReplaceState(commit))
+        return commit.position
+
+    def _withdraw(self) -> None:
+        """Withdraw the burst, as for a command; if nobody has computed it, order the next one."""
+        if self.is_over or self.time < self._asleep:
+            return
+        waiting, left = self.group.is_waiting, self.group.computing
+        self._tell(Withdraw())
+        self.checks.expect(
+            (self.group.burst is None) != left, "a burst that waits stays, or one that runs goes"
+        )
+        if waiting:
+            self._advance(self.group.commit.position)
 
     # -- the network ---------------------------------------------------------------------------------------------------
 
