@@ -302,3 +302,21 @@ def test_workers_with_other_plugins_are_refused(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(driver, "make_blueprint", make_other)
     with pytest.raises(SigmaTrainingError, match=r"sigma-unknown is not installed; sigma-layers was 0.1, and is"):
         environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
+
+
+def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> None:
+    text = (Path(__file__).parent / "steered.toml").read_text()
+    operator = ThreadOperator(workers=1, shards=3, burst_seconds=0.01)
+    sigma = environment(text, operator, folder=tmp_path)
+    handle = sigma.run_async(progress=False)
+    for number in (3, 2):
+        until(lambda: sigma.get("trainer.iteration") > 20)
+        assert sigma.set("trainer.operator.workers", number) == ["trainer.operator.workers"]
+        until(lambda n=number: sum(not c.dead for c in operator.transports[0].channels.values()) == n)  # type: ignore[misc]
+    with pytest.raises(SigmaConfigError, match=r"there are only 3 shards of a batch for them"):
+        sigma.set("trainer.operator.workers", 4)
+    assert sigma.get("trainer.operator.workers") == 2
+    handle.stop()
+    assert handle.wait(PATIENCE)
+    rows = [json.loads(line) for line in (sigma.run_folder / "journal.jsonl").read_text().splitlines()]
+    assert [row["text"] for row in rows if row.get("event") == "generation"][-1] == "0, 1"

@@ -190,9 +190,7 @@ class GroupSimulation:
             return
         waiting, left = self.group.is_waiting, self.group.computing
         self._tell(Withdraw())
-        self.checks.expect(
-            (self.group.burst is None) != left, "a burst that waits stays, or one that runs goes"
-        )
+        self.checks.expect((self.group.burst is None) != left, "a burst that waits stays, or one that runs goes")
         if waiting:
             self._advance(self.group.commit.position)
 

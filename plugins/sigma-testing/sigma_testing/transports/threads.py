@@ -59,10 +59,13 @@ class ThreadTransport:
             self.gate.notify_all()
 
     def _start_worker(self, worker: int) -> None:
-        assert self.blueprint is not None
         channel = self.channels[worker] = ThreadChannel(worker, self)
-        serve = self.blueprint.serve
-        threading.Thread(target=serve, args=(worker, channel), name=f"sigma-worker-{worker}", daemon=True).start()
+        threading.Thread(target=self._serve, args=(channel,), name=f"sigma-worker-{worker}", daemon=True).start()
+
+    def _serve(self, channel: ThreadChannel) -> None:
+        assert self.blueprint is not None
+        self.blueprint.serve(channel.worker, channel)
+        channel.dead = True
 
     def events(self, seconds: float) -> Iterable[GroupEvent]:
         """Return the events that have arrived."""

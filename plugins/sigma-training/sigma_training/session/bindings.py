@@ -3,8 +3,9 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.  What is in
-force is at ``data.batch_size``, ``data.<split>.rows``, ``data.<split>.excluded`` and ``data.<split>.relabelled``.
+``operator.workers`` of a group, ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in
+``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
+``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import COUNTED, TimeScale
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import GroupOperator, Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import live_settings
@@ -35,6 +36,8 @@ SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", uni
 COUNTS = {
     scale: SECONDS if scale is TimeScale.SECOND else Kind(int, 0, doc=f"The {scale.value}s done.") for scale in COUNTED
 }
+WORKERS = "operator.workers"
+_WORKERS = Kind(int, 1, doc="Workers that compute the shards of batches; the number changes no bits.")
 PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
@@ -107,6 +110,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         "goal": Binding(_goal, None, Kind(int, 0, doc="The iteration at which training ends at the latest.")),
         "epochs": Binding(_epochs, Kind(int, 1, doc="The total number of epochs.")),
         "batch_size": Binding(_batch_size, Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
+        **({WORKERS: Binding(_workers, _WORKERS)} if isinstance(setup.operator, GroupOperator) else {}),
         "data.batch_size": Binding(_used_size, None, Kind(int, 1, doc="Rows of a batch, in force.")),
         **dict.fromkeys(_counts(setup), Binding(_data_count, None, Kind(int, 0))),
         **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.layer_specs().items()},
@@ -198,6 +202,10 @@ def _batch_size(session: Readable, _: str) -> int:
     return size
 
 
+def _workers(session: Readable, _: str) -> int:
+    return session.state.workers(session.setup)
+
+
 def _used_size(session: Readable, _: str) -> int:
     return session.setup.feed.batch_size
 
@@ -266,6 +274,8 @@ def write_values(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunSt
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)
         elif address == "batch_size":
             changes = update_changes(changes, batch_size=value)
+        elif address == WORKERS:
+            changes = update_changes(changes, workers=value)
         elif address == "epochs":
             changes = update_changes(changes, epochs={"total": value, "start": state.moment.start})
         elif address.startswith("hooks."):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Arrays
+from sigma_kernel.contracts import Arrays, GroupOperator, check_workers
 from sigma_kernel.contracts.commanding import Command, Find, make_command
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
@@ -18,7 +18,7 @@ from sigma_step.initial import Initial
 from sigma_training.compatibility import with_counts
 from sigma_training.history.recorder import Recorder
 from sigma_training.history.rewind import Entry
-from sigma_training.session.bindings import settable, write_values
+from sigma_training.session.bindings import WORKERS, settable, write_values
 from sigma_training.session.changes import Changes, update_changes
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.epochal import foresee
@@ -182,7 +182,10 @@ def restored_run(
 
 
 def check_ahead(run: Present, values: Mapping[str, Any]) -> None:
-    """Raise a SigmaError for epochs that are over, or a batch size that does not fit; compile for that."""
+    """Raise a SigmaError for epochs that are over, workers without shards, or a batch size that does not fit."""
+    if (workers := values.get(WORKERS)) is not None:
+        operator = cast("GroupOperator", run.setup.operator)
+        check_workers(workers, operator.shards, operator.at_least)
     total, size, epoch = values.get("epochs"), values.get("batch_size"), run.state.moment.epoch
     if total is not None and total <= epoch:
         raise SigmaStateError(

@@ -153,6 +153,11 @@ class RunState:
         """Return whether a hook has brought back an earlier state since training ended."""
         return any(name.startswith(LAST) for name in self.kept)
 
+    def workers(self, setup: Setup) -> int:
+        """Return the number of workers of a group, as it was set last."""
+        number: int = self.changes.get("workers", getattr(setup.operator, "workers", 1))
+        return number
+
     def after_burst(
         self, arrays: Mapping[str, Any], cursor: Cursor, moment: Moment, published: Mapping[str, Any], sums: Sums
     ) -> RunState:

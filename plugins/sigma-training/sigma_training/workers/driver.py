@@ -119,6 +119,8 @@ class GroupDriver:
         run = self.current.present
         if self._held is None or not self._held.fits(run):
             self._give(run)
+        if self._group.size != (workers := run.state.workers(run.setup)):
+            self._tell(Resize(workers))
         records, state = self._run_burst(len(batches.rows))
         arrays = {name: run.setup.to_device(state.arrays[name]) for name in steps.arrays}
         self._held = Held(run.setup, run.state.live, arrays, run.state.moment.iteration + records.done)
@@ -157,11 +159,10 @@ class GroupDriver:
         blueprint = make_blueprint(run.setup.name, run.environment, Path(self._folder.name), operator.lost_after)
         self._group = WorkerGroup(operator.shards, operator.at_least, operator.lost_after, commit)
         self._transport = operator.connect()
-        self._transport.start(blueprint, operator.workers)
+        self._transport.start(blueprint, run.state.workers(run.setup))
         self._transport.provide(commit, lambda: saved)
         self._thread = threading.Thread(target=self._listen, name="sigma-group", daemon=True)
         self._thread.start()
-        self._tell(Resize(operator.workers))
 
     # -- the thread that hears the workers -----------------------------------------------------------------------------
     def _listen(self) -> None:
@@ -234,12 +235,12 @@ class GroupDriver:
     def _replace_worker(self, notice: Notice) -> None:
         self._lost += 1
         self.current.log(f"worker {notice.worker} is lost: {notice.text}. Another one is started.")
-        if self._lost > TRIES * self.operator.workers:
+        if self._lost > TRIES * self._group.size:
             raise SigmaTrainingError(
                 f"{self._lost} workers were lost, and no burst was computed: the last one, {notice.text}. Look at what"
                 " the workers have written to the terminal."
             )
-        self._tell(Resize(self.operator.workers))
+        self._tell(Resize(self._group.size))
 
     def _look_for_commands(self) -> None:
         """Withdraw the burst if the group waits for workers, and a command for the burst."""
