@@ -29,6 +29,14 @@ class BurstRecords:
     published: Mapping[str, Any]
 
 
+@frozen(eq=False)
+class CopiedState:
+    """A state of a run, and its copy on the host: for the digest, the operator, and workers that join."""
+
+    run: Present
+    saved: Checkpoint
+
+
 class Restorable(Protocol):
     """A prepared trainer."""
 
@@ -45,22 +53,19 @@ class Replica:
     """A trainer that computes its shards of bursts, beside the state that is committed."""
 
     session: Restorable
-    committed: Present = field(init=False)
-    beside: Present | None = field(default=None, init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self.committed = self.session.present
+    committed: CopiedState = field(init=False)
+    beside: CopiedState | None = field(default=None, init=False)
 
     def adopt(self, saved: Checkpoint) -> None:
         """Hold a state, with the components that it was saved with."""
         self.session.restore(saved)
-        self.committed, self.beside = self.session.present, None
+        self.committed, self.beside = CopiedState(self.session.present, saved), None
 
     def compute(
         self, order: ComputeOrder, worker: int, channel: Channel, is_dropped: Callable[[], bool]
     ) -> tuple[Commit, str, BurstRecords]:
         """Compute a burst beside the committed state; return its commit, the digest of its state, and its records."""
-        run, begin = self.committed, order.commit.position
+        run, begin = self.committed.run, order.commit.position
         setup, n = run.setup, order.end.iteration - begin.iteration
         own = {name: setup.to_device(setup.to_host(value)) for name, value in run.state.arrays.items()}
         state = renew_layer_state(evolve(run.state, arrays=own), setup)
@@ -70,10 +75,10 @@ class Replica:
         exchange = ChannelExchange(channel, order, worker, is_dropped)
         result = ShardedStep(sum(map(len, order.shards.values())), exchange)(steps_of(state, setup), batches)
         new, _ = count_burst(state, setup, batches, result)
-        self.beside = run.with_state(new)
+        self.beside = CopiedState(run.with_state(new), saved := snapshot(new, setup))
         end = Position(order.end.epoch, begin.iteration + result.done, begin.version)
         records = BurstRecords(result.ring, result.done, result.published)
-        return Commit(end, order.generation), digest_of(self.snapshot_of(self.beside).arrays), records
+        return Commit(end, order.generation), digest_of(saved.arrays), records
 
     def promote(self) -> None:
         """Let the state beside the committed one replace it."""
@@ -83,10 +88,6 @@ class Replica:
     def drop(self) -> None:
         """Drop the state beside the committed one."""
         self.beside = None
-
-    def snapshot_of(self, run: Present) -> Checkpoint:
-        """Return a copy of a state."""
-        return snapshot(run.state, run.setup)
 
 
 def digest_of(arrays: Mapping[str, np.ndarray]) -> str:

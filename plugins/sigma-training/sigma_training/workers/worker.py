@@ -155,11 +155,12 @@ class GroupWorker:
 
     def _provide(self, commit: Commit) -> None:
         """Give the committed state to those who join."""
-        self.channel.provide(commit, partial(self._current_replica.snapshot_of, self._current_replica.committed))
+        saved = self._current_replica.committed.saved
+        self.channel.provide(commit, lambda: saved)
 
     def _send_state(self, action: SendState) -> None:
-        state = self._current_replica.snapshot_of(self._current_replica.committed)
-        self.channel.send([StateSent(self.number, action.commit, state)])
+        saved = self._current_replica.committed.saved
+        self.channel.send([StateSent(self.number, action.commit, saved)])
 
 
 ACTIONS: dict[type[MemberAction], Callable[[GroupWorker, object], None]] = {
