@@ -361,16 +361,20 @@ class GroupSimulation:
         if peer != worker.number:
             self.network.sever(peer, worker.number, GRACE)  # for good
 
-    def _accuse(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        self._tell(WorkerLost(worker.number, "the connection is closed"))
-
-    def _resize(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        lowest = self.schedule.at_least
-        self._tell(Resize(lowest + fault.choice % (self.schedule.shards - lowest + 1)))
-
     def _sleep(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
         if self.time > self._asleep + 3.0:  # workers are patient
             self._asleep = self.time + min(fault.seconds, 3.0)
+
+
+def accuse(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Report a worker lost that is not."""
+    simulation._tell(WorkerLost(worker.number, "the connection is closed"))
+
+
+def resize(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Want another number of workers."""
+    lowest, most = simulation.schedule.at_least, simulation.schedule.shards
+    simulation._tell(Resize(lowest + fault.choice % (most - lowest + 1)))
 
 
 FAULTS: dict[str, Callable[[GroupSimulation, WorkerFault, SimulatedWorker], None]] = {
@@ -379,8 +383,8 @@ FAULTS: dict[str, Callable[[GroupSimulation, WorkerFault, SimulatedWorker], None
     "freeze": GroupSimulation._freeze,
     "isolate": GroupSimulation._isolate,
     "cut": GroupSimulation._cut,
-    "accuse": GroupSimulation._accuse,
-    "resize": GroupSimulation._resize,
+    "accuse": accuse,
+    "resize": resize,
     "sleep": GroupSimulation._sleep,
 }
 
