@@ -56,6 +56,10 @@ def raises(*_: Any, **__: Any) -> Any:
     return {}["w"]
 
 
+def _add_as_float64(parts, weights, address):
+    return sum(parts).astype(float)
+
+
 def gives(value: Any) -> Gives:
     return lambda *_, **__: value
 
@@ -217,8 +221,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         r"iterator (Odd): indices\(\) must return a permutation of range\(20\), each row once \(got int64 of shape"),
     "the order": ({"iterator": component(Iterator, indices=gives(np.arange(20)[::-1]), keeps_order=True)},
         r"iterator (Odd): indices\(\) must return range\(20\), as keeps_order declares \(got int64 of shape"),
-    "merger": ({"operator": LocalOperator(shards=2, merger=component(Merger, merge=lambda a, b: a.astype(float) + b))},
-        r"merger (Odd): merge\(\) must return float32 of shape \(.*\), like its operands \(got float64"),
+    "merger": ({"operator": LocalOperator(shards=2, merger=component(Merger, merge=_add_as_float64))},
+        r"merger (Odd): merge\(\) must return float32 of shape \(.*\), like its parts \(got float64"),
     "reader": ({"data": Records(Memory(b"abc"), component(Reader, read=gives([1])))},
         r"reader (Odd): read\(\) must return arrays by name \(got list"),
     "extractor": ({"data": Records(Memory(b"abc"), BytesReader(1), component(Extractor, extract=gives({"x": [1]})))},

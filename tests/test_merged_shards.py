@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,8 +42,8 @@ class InPlace(Merger):
 
     over = 0
 
-    def merge(self, *parts: np.ndarray) -> np.ndarray:
-        return np.add(*parts, out=parts[self.over])
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+        return np.add(parts[0], parts[1], out=parts[self.over])
 
 
 class Last(InPlace):

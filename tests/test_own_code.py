@@ -214,8 +214,8 @@ class Flip(Transform):
 
 @define
 class Total(Merger):
-    def merge(self, a, b):
-        return a + b
+    def merge(self, parts, weights, address):
+        return sum(parts[1:], parts[0])
 
 
 @define

@@ -389,11 +389,15 @@ class Operator(Settled):
 
 
 class Merger(Settled):
-    """Merge the results of two shards of a batch, each already weighted by its share of the rows."""
+    """Merge the gradients of the shards of a batch into that of the batch, for one parameter at a time."""
 
     @abstractmethod
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """Merge two arrays; the operator fixes the order in which pairs are merged."""
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+        """Return the gradient of the parameter at an address, a new array of the shape and dtype of each part.
+
+        ``parts`` are the gradients of all shards in their order, each times its weight: its share of the rows, of which
+        ``weights`` has one a shard. Their sum is the gradient of the batch.
+        """
 
 
 class TextGenerator(Settled):

@@ -1,19 +1,104 @@
-"""Mergers: how the gradients of two shards become one."""
+"""Mergers: how the gradients of all shards of a batch become one.
+
+Each part is a gradient times the shard's share of the rows; dividing it by that gives the mean over the shard's rows.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from attrs import frozen
+from collections.abc import Mapping, Sequence
 
-from sigma_kernel.contracts import Merger
+import numpy as np
+from attrs import field, frozen
+
+from sigma_kernel.contracts import Merger, merge_in_tree
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.registry.addresses import matches
+
+
+def _add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(a + b)
+
+
+def _sum(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the sum in the fixed tree, also of one part as a new array."""
+    return np.array(merge_in_tree(parts, _add)) if len(parts) == 1 else merge_in_tree(parts, _add)
+
+
+def _scale(part: np.ndarray, factor: float) -> np.ndarray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(part * part.dtype.type(factor))
 
 
 @frozen
 class Sum(Merger):
     """Sum gradients: weighted means over shards add up to the mean over the batch."""
 
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
         """Return the sum, which is not finite if the gradients of a shard have overflowed."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            total: np.ndarray = a + b
-        return total
+        return _sum(parts)
+
+
+@frozen
+class Mean(Merger):
+    """Average gradients: every shard counts alike, however many rows it has."""
+
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+        """Return the mean over shards of the mean gradients over their rows."""
+        return _sum([_scale(part, 1 / (weight * len(parts))) for part, weight in zip(parts, weights, strict=True)])
+
+
+def _positive(merger: Weighted, attribute: object, weights: Sequence[float]) -> None:
+    if not weights or min(weights) < 0 or not 0 < sum(weights) < np.inf:
+        raise SigmaConfigError(f"Weighted.weights: must be numbers of at least 0, not all 0 (got {[*weights]}).")
+
+
+@frozen
+class Weighted(Merger):
+    """Weight shards by numbers of one's own.
+
+    Args:
+        weights: One for each shard, in their order; they are divided by their sum.
+    """
+
+    weights: Sequence[float] = field(converter=tuple, validator=_positive)
+
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+        """Return the weighted mean of the mean gradients over the rows of each shard."""
+        own = self.weights[: len(parts)]
+        if len(own) < len(parts) or not sum(own):
+            raise SigmaConfigError(
+                f"Weighted.weights: {len(self.weights)} weights are for as many shards, not all of them 0, and a batch"
+                f" has {len(parts)}. Give one weight for each of the operator's shards."
+            )
+        scaled = (_scale(p, w / (rows * sum(own))) for p, w, rows in zip(parts, own, weights, strict=True))
+        return _sum([*scaled])
+
+
+@frozen
+class Largest(Merger):
+    """Take each entry from the shard where it has the greatest magnitude."""
+
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+        """Return the entries of the greatest magnitude; of equal ones, that of the first shard."""
+        means = np.stack([_scale(part, 1 / weight) for part, weight in zip(parts, weights, strict=True)])
+        chosen = np.argmax(np.where(np.isnan(means), np.inf, np.abs(means)), axis=0)  # NaN is not hidden
+        return np.asarray(np.take_along_axis(means, chosen[None], axis=0)[0])
+
+
+@frozen
+class Several(Merger):
+    """Merge parameters in different ways.
+
+    Args:
+        rules: A merger for the parameters that each pattern matches, such as ``**.biases``; the first that does counts.
+        otherwise: The merger for all others.
+    """
+
+    rules: Mapping[str, Merger]
+    otherwise: Merger = field(factory=Sum)
+
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+        """Return the gradient that the merger of the address makes."""
+        chosen = (merger for pattern, merger in self.rules.items() if matches(pattern, address))
+        return next(chosen, self.otherwise).merge(parts, weights, address)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -212,7 +213,7 @@ def test_the_steps_of_shards_of_another_batch_size_are_compiled_in_the_thread_th
 
 def test_another_merger_takes_part_in_the_result() -> None:
     class Louder(Sum):
-        def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            return 2.0 * super().merge(a, b)
+        def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+            return 2.0 * super().merge(parts, weights, address)
 
     assert _trained(LocalOperator(shards=2)) != _trained(LocalOperator(shards=2, merger=Louder()))

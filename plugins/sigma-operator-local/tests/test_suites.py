@@ -1,10 +1,30 @@
 from __future__ import annotations
 
 from sigma_kernel import Merger
-from sigma_operator_local import Sum
+from sigma_operator_local import Largest, Mean, Several, Sum, Weighted
 from sigma_testing import MergerSuite
 
 
 class TestSum(MergerSuite):
     def make(self) -> Merger:
         return Sum()
+
+
+class TestMean(MergerSuite):
+    def make(self) -> Merger:
+        return Mean()
+
+
+class TestWeighted(MergerSuite):
+    def make(self) -> Merger:
+        return Weighted([3.0, 1.0])
+
+
+class TestLargest(MergerSuite):
+    def make(self) -> Merger:
+        return Largest()
+
+
+class TestSeveral(MergerSuite):
+    def make(self) -> Merger:
+        return Several({"*.bias": Sum(), "dense.*": Mean()})

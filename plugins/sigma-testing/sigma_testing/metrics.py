@@ -211,7 +211,11 @@ class MergerSuite(Suite):
 
     def use(self) -> None:
         """Make it, and use it once."""
-        self.make().merge(np.ones((3, 5)), np.ones((3, 5)))
+        self.merge([np.ones((3, 5)), np.ones((3, 5))], [0.5, 0.5])
+
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float]) -> Any:
+        """Merge the gradients of a parameter."""
+        return self.make().merge(parts, weights, "dense.weights")
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0, 4)])
@@ -219,29 +223,34 @@ class MergerSuite(Suite):
         """Compute in the dtype of the operands."""
         draw = np.random.default_rng(0)
         a, b = (draw.normal(size=shape).astype(dtype) for _ in range(2))
-        result = np.asarray(self.make().merge(a, b))
+        result = np.asarray(self.merge([a, b], [0.5, 0.5]))
         assert (result.shape, result.dtype) == (a.shape, a.dtype)
 
-    def test_operands_are_unchanged_and_not_part_of_the_result(self) -> None:
-        """Return a new array."""
+    @pytest.mark.parametrize("count", [1, 2])
+    def test_operands_are_not_part_of_the_result(self, count: int) -> None:
+        """Return a new array, also of one shard."""
+        parts = [np.arange(6.0).reshape(2, 3) for _ in range(count)]
+        result = self.merge(parts, [1 / count] * count)
+        assert not any(np.shares_memory(result, part) for part in parts)
+
+    def test_operands_are_unchanged(self) -> None:
+        """Write to no operand."""
         a, b = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
         before = a.copy(), b.copy()
-        result = self.make().merge(a, b)
-        assert not np.shares_memory(result, a)
-        assert not np.shares_memory(result, b)
+        self.merge([a, b], [0.25, 0.75])
         np.testing.assert_array_equal((a, b), before)
 
     def test_equal_operands_give_equal_bits(self) -> None:
         """Draw no random numbers, and keep no state."""
         a, b = (np.random.default_rng(i).normal(size=(7, 5)).astype(np.float32) for i in range(2))
-        assert alike(*(self.make().merge(a, b).tobytes() for _ in range(2)))
+        assert alike(*(self.merge([a, b], [0.5, 0.5]).tobytes() for _ in range(2)))
 
     def test_equal_shards_give_what_one_of_them_would(self) -> None:
-        """Add the results, which are weighted by their shares already."""
+        """Divide by the weights, or add the parts, which are weighted already."""
         values = np.random.default_rng(0).normal(size=(4, 3))
-        np.testing.assert_allclose(self.make().merge(0.25 * values, 0.75 * values), values, rtol=1e-12)
+        np.testing.assert_allclose(self.merge([0.25 * values, 0.75 * values], [0.25, 0.75]), values, rtol=1e-12)
 
     def test_a_value_that_is_not_finite_is_not_hidden(self) -> None:
         """Let NaN and infinities through, so that training stops."""
-        result = self.make().merge(np.array([np.nan, 1.0, np.inf]), np.array([1.0, np.nan, 1.0]))
+        result = self.merge([np.array([np.nan, 1.0, np.inf]), np.array([1.0, np.nan, 1.0])], [0.5, 0.5])
         assert not np.isfinite(result).any()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,8 +78,8 @@ class Unseeded(Iterator):
 
 
 class Mean(Merger):
-    def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return np.asarray((a + b) / 2)
+    def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+        return np.asarray(sum(parts) / len(parts))
 
 
 class OfLayer(LayerSuite):
@@ -152,8 +152,8 @@ MISSING = f"layer 0-it ({HERE}.Misspelt): KeyError: 'weight'. Correct its code"
          "Mismatched elements: "),
         (OfMerger(), "test_equal_shards_give_what_one_of_them_would",
          f"{HERE}.Mean: expected that equal shards give what one of them would, but: Not equal to tolerance "
-         "rtol=1e-12, atol=0, Mismatched elements: 12 / 12 (100%). Add the results, which are weighted by their shares "
-         "already."),
+         "rtol=1e-12, atol=0, Mismatched elements: 12 / 12 (100%). Divide by the weights, or add the parts, which are "
+         "weighted already."),
         (OfMerger(), "test_of_a_persons_own", "as it is"),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Merger, Metric, Records, Share
 from sigma_kernel.graph import Node
 from sigma_training.group.merging import ShareMerger
+from sigma_training.group.sharding import WeightedShare
 
 
 class Largest(Metric):
@@ -33,7 +35,7 @@ class _Steps:
 
 def test_each_record_is_merged_by_its_own_rule() -> None:
     one, other = (
-        Share(
+        WeightedShare(
             {"loss": np.float32(loss), "metrics.largest": np.float32(most)}, {"float32": np.array([w], np.float32)}, {}
         )
         for loss, most, w in ((1, 5, 2), (2, 3, 4))
@@ -46,10 +48,11 @@ def test_an_array_of_a_merger_of_its_own_stays_its_own() -> None:
     kept = np.zeros(2)
 
     class Kept(Merger):
-        def merge(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            return np.add(a, b, out=kept)
+        def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+            assert (list(weights), address) == ([0.5, 0.5], "w.float64")
+            return np.add(parts[0], parts[1], out=kept)
 
-    ones = Share({}, {"float64": np.ones(2)}, {})
+    ones = WeightedShare({}, {"float64": np.ones(2)}, {}, 0.5)
     merged = ShareMerger(_Steps(), Kept()).merge([ones, ones]).gradients  # type: ignore[arg-type]
     assert kept.flags.writeable
     assert not np.shares_memory(merged["float64"], kept)

@@ -21,36 +21,47 @@ WAIT = 0.05  # seconds after which a worker looks whether its burst was dropped
 
 @frozen
 class ShareMerger:
-    """Merge shares in a tree: gradients by a merger, or summed; losses and state summed; metrics by their own merge."""
+    """Merge shares: gradients by a merger, or summed; losses and state summed; metrics by their own merge.
+
+    All but a merger of gradients is given two shares at a time, in the order of :func:`merge_in_tree`.
+    """
 
     steps: Iterations
     merger: Merger | None = None
 
-    def merge(self, shares: Sequence[Share]) -> Share:
+    def merge(self, shares: Sequence[WeightedShare]) -> Share:
         """Return the share of the whole batch, from those of all its shards in their order."""
-        return merge_in_tree(shares, self._pair)
+        merged: Share = merge_in_tree(shares, self._pair)
+        if self.merger is None:
+            return merged
+        return Share(merged.records, self._merge_gradients(self.merger, shares), merged.state)
 
     def _pair(self, a: Share, b: Share) -> Share:
         records = {n: _merge_records(self.steps.metrics, n, a.records[n], b.records[n]) for n in a.records}
-        return Share(records, self._merge_gradients(a, b), {n: a.state[n] + b.state[n] for n in a.state})
+        gradients = {} if self.merger is not None else add_vectors(a.gradients, b.gradients)
+        return Share(records, gradients, {n: a.state[n] + b.state[n] for n in a.state})
 
-    def _merge_gradients(self, a: Share, b: Share) -> Records:
-        """Return the merged vectors: they are summed at once, another merger is given one gradient at a time."""
-        if self.merger is None:
-            with np.errstate(invalid="ignore", over="ignore"):
-                return {dtype: read_only(vector + b.gradients[dtype]) for dtype, vector in a.gradients.items()}
-        vectors = {dtype: np.empty_like(vector) for dtype, vector in a.gradients.items()}
-        left, right = self.steps.split_gradients(a.gradients), self.steps.split_gradients(b.gradients)
-        with introduce_errors("merger", self.merger):
+    def _merge_gradients(self, merger: Merger, shares: Sequence[WeightedShare]) -> Records:
+        """Return the merged vectors, one gradient at a time."""
+        vectors = {dtype: np.empty_like(vector) for dtype, vector in shares[0].gradients.items()}
+        parts = [self.steps.split_gradients(share.gradients) for share in shares]
+        weights = [share.weight for share in shares]
+        with introduce_errors("merger", merger):
             for address, place in self.steps.split_gradients(vectors).items():
-                place[...] = _merge_one(self.merger, left[address], right[address])
+                place[...] = _merge_one(merger, [part[address] for part in parts], weights, address)
         return {dtype: read_only(vector) for dtype, vector in vectors.items()}
 
 
-def _merge_one(merger: Merger, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    merged = merger.merge(a, b)
-    right = isinstance(merged, np.ndarray | np.generic) and (merged.shape, merged.dtype) == (a.shape, a.dtype)
-    expect(right, f"merge() must return {a.dtype} of shape {a.shape}, like its operands", merged)
+def add_vectors(a: Records, b: Records) -> Records:
+    """Return the sums of vectors, which are not finite where gradients have overflowed."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return {dtype: read_only(vector + b[dtype]) for dtype, vector in a.items()}
+
+
+def _merge_one(merger: Merger, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
+    merged, like = merger.merge(parts, weights, address), parts[0]
+    right = isinstance(merged, np.ndarray | np.generic) and (merged.shape, merged.dtype) == (like.shape, like.dtype)
+    expect(right, f"merge() must return {like.dtype} of shape {like.shape}, like its parts", merged)
     return np.asarray(merged)
 
 
@@ -153,5 +164,5 @@ class ChannelExchange:
 
 def _pack(share: WeightedShare) -> ShardPart:
     """Return the part of a shard: its gradients, which are summed, and the rest as a note."""
-    rest = WeightedShare(share.records, {}, share.state, share.loss)
+    rest = WeightedShare(share.records, {}, share.state, share.weight, share.loss)
     return ShardPart(share.gradients, pickle.dumps(rest, protocol=5))

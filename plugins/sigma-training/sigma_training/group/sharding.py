@@ -94,8 +94,12 @@ class ShardedStep:
 
 @frozen
 class WeightedShare(Share):
-    """A share whose gradients, records and state are weighted by its rows; ``loss`` is that of its own rows."""
+    """A share whose gradients, records and state are times ``weight``, its share of the rows of the batch.
 
+    ``loss`` is the mean over its own rows.
+    """
+
+    weight: float = 1.0
     loss: float = 0.0
 
 
@@ -108,4 +112,4 @@ def weigh_share(share: Share, weight: float) -> WeightedShare:
 
     gradients = {dtype: read_only(vector) for dtype, vector in share.gradients.items()}
     records, state = scale_values(share.records), scale_values(share.state)
-    return WeightedShare(records, gradients, state, float(share.records["loss"]))
+    return WeightedShare(records, gradients, state, weight, float(share.records["loss"]))
