@@ -21,7 +21,7 @@ from sigma_kernel import Encoder, SigmaConfigError
 
 VERSION = 1  # of what is in an entry
 DENSEST = 64  # bytes of numbers in a byte of Parquet, as a rule at most: 8 bits of 8 bytes each
-UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights"}  # settings on which arrays do not depend
+UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights", "past"}  # on which arrays do not depend
 
 
 def find_block_files(
@@ -41,7 +41,7 @@ def find_block_files(
         if isinstance(place, Path) and "database" not in form:
             open_table(place, **form)  # which says what is missing
         raise SigmaConfigError(
-            "Tabular.block_rows: only tables in local files are read in blocks, and in files whose place tells "
+            "block_rows: only tables in local files are read in blocks, and in files whose place tells "
             "when they change. Leave it out, give the sha256 of the file, or save the table as Parquet."
         )
     return files
@@ -66,7 +66,7 @@ def _is_large(place: Any, form: Mapping[str, Any], files: Sequence[Path] | Remot
 
 
 def open_prepared(data: Any, files: tuple[Path, ...] | RemoteFile) -> Any:
-    """Return the PreparedTable of a data set ``table`` in these files; one that is not local is copied before."""
+    """Return the PreparedTable of a data set in these files; one that is not local is copied before."""
     preparing, entries = import_module("sigma_data.prepared.preparing"), import_module("sigma_data.prepared.entries")
     describe = files.describe if isinstance(files, RemoteFile) else partial(describe_files, files)
     stamps = describe()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,35 @@ ROWS = "rows.parquet"  # the table
 Choose = Callable[[str, Any], tuple[Encoder | None, bool]]  # from a column; whether it names the rows
 Chosen = Mapping[str, tuple[EncodedColumn | None, bool]]
 Sections = dict[str, EncodedColumns]
+
+
+@frozen(eq=False)
+class EncodedPart:
+    """Numbers of some rows and neighbouring columns of a section, and ``where`` they are in its array.
+
+    ``elements`` are the names of the columns, and ``place`` has the places of the rows.
+    """
+
+    section: str
+    where: Any
+    values: np.ndarray
+    elements: Sequence[str]
+    place: Place
+
+
+class RowsToEncode(Protocol):
+    """The rows of a table that are prepared, in an order of their own."""
+
+    @property
+    def total(self) -> int:
+        """Return how many rows the table has."""
+
+    @property
+    def count(self) -> int:
+        """Return how many rows there are."""
+
+    def encode(self, columns: Sections, batch: Any, first: int) -> Iterable[EncodedPart]:
+        """Return the numbers of a batch of the table, of which this is the first row."""
 
 
 @frozen(eq=False)
@@ -82,6 +111,12 @@ class Selection:
     def take(self, column: Any) -> Any:
         """Return the rows of a column of the table."""
         return column if self.numbers is None else column.take(pa.array(self.numbers))
+
+    def encode(self, columns: Sections, batch: Any, first: int) -> Iterator[EncodedPart]:
+        """Yield the sections of a batch of the table, of which this is the first row."""
+        encoded = EncodedBatch.from_batch(columns, batch, first, self)
+        for name, values in encoded.sections.items():
+            yield EncodedPart(name, encoded.rows, values, columns[name].elements, encoded.place)
 
 
 @define(eq=False, slots=False)
@@ -148,7 +183,16 @@ class PreparedTable:
 
     # -- encoding ------------------------------------------------------------------------------------------------------
     def encode(self, selection: Selection, fit: Callable[[RecordBatches], Sections]) -> dict[str, PreparedRows]:
-        """Return the sections of the selected rows, mapped to memory; they are prepared if they are not there.
+        """Return the sections of the selected rows, mapped to memory; see :meth:`prepare`."""
+        arrays, columns = self.prepare(selection, fit)
+        encode_by = partial(self._encode_by, selection.without_training)  # which is less to keep
+        return {
+            name: PreparedRows(arrays[name], own.titles, own, self.name, encode_by=encode_by)
+            for name, own in columns.items()
+        }
+
+    def prepare(self, rows: RowsToEncode, fit: Callable[[RecordBatches], Sections]) -> tuple[dict[str, Any], Sections]:
+        """Return the array of each section, mapped to memory, and its columns; they are prepared if they are not there.
 
         ``fit`` returns the columns of each section, fitted.  Raises SigmaDataError for values that encoders refuse, for
         files that change meanwhile, and for a full disk.
@@ -156,14 +200,10 @@ class PreparedTable:
         with self.entry.hold_lock():
             document = self.entry.read()
             if not document.get("complete") or not self._map(document):
-                document = self._prepare(document, selection, fit)
+                document = self._prepare(document, rows, fit)
             arrays, columns = self._map(document), self._read_columns(document)
             self.entry.touch()
-        encode_by = partial(self._encode_by, selection.without_training)  # which is less to keep
-        return {
-            name: PreparedRows(arrays[name], own.titles, own, self.name, encode_by=encode_by)
-            for name, own in columns.items()
-        }
+        return arrays, columns
 
     def _encode_by(self, selection: Selection, columns: EncodedColumns) -> PreparedRows:
         """Return a section by the columns of the training, of other rows."""
@@ -174,7 +214,7 @@ class PreparedTable:
         return other.encode(selection, lambda rows: {columns.section: columns})[columns.section]
 
     def _prepare(
-        self, document: dict[str, Any], selection: Selection, fit: Callable[[RecordBatches], Sections]
+        self, document: dict[str, Any], rows: RowsToEncode, fit: Callable[[RecordBatches], Sections]
     ) -> dict[str, Any]:
         """Write all sections; return the document of the entry."""
         if document.get("complete"):  # and arrays are missing
@@ -186,7 +226,7 @@ class PreparedTable:
                 about = {"source": self.name, "names": [*self.names], "columns": columns}
                 document = json.loads(json.dumps(about))
                 self.entry.write(document)
-            self._write(document, selection)
+            self._write(document, rows)
             if self.describe() != self.stamps:
                 raise SigmaDataError(
                     f"{self.name}: has changed while it was prepared. Start again when it is complete."
@@ -201,18 +241,18 @@ class PreparedTable:
         pa.default_memory_pool().release_unused()
         return document
 
-    def _write(self, document: dict[str, Any], selection: Selection) -> None:
+    def _write(self, document: dict[str, Any], rows: RowsToEncode) -> None:
         """Encode the rows and write them, from the first that has not been written yet."""
         columns, arrays = self._read_columns(document), self._map(document, "r+")
         first = noted = document.get("done", 0) if arrays else 0
-        progress = DecodingProgress(self.name, selection.total, "rows prepared")
+        progress = DecodingProgress(self.name, rows.total, "rows prepared")
         progress.advance(first)
         for batch in self._read_batches(columns, first):
-            encoded = EncodedBatch.from_batch(columns, batch, first, selection)
-            for name, values in encoded.sections.items():
-                if name not in arrays:
-                    arrays[name] = self._create(document, name, (selection.count, *values.shape[1:]), values)
-                arrays[name][encoded.rows] = self._cast(values, columns[name], encoded.place)
+            for part in rows.encode(columns, batch, first):
+                if part.section not in arrays:
+                    shape = (rows.count, len(columns[part.section].elements))
+                    arrays[part.section] = self._create(document, part.section, shape, part.values)
+                arrays[part.section][part.where] = self._cast(part)
             first += batch.num_rows
             progress.advance(batch.num_rows)
             if (first - noted) * sum(array[:1].nbytes for array in arrays.values()) >= NOTED:
@@ -245,15 +285,15 @@ class PreparedTable:
         document.setdefault("arrays", {})[name] = {"shape": [*shape], "dtype": dtype.str}
         return array
 
-    def _cast(self, values: np.ndarray, columns: EncodedColumns, place: Place) -> np.ndarray:
-        """Return values in the dtype of the table; raise SigmaDataError for one that is too large."""
-        if values.dtype.kind != "f":
-            return values
+    def _cast(self, part: EncodedPart) -> np.ndarray:
+        """Return numbers in the dtype of the table; raise SigmaDataError for one that is too large."""
+        if part.values.dtype.kind != "f":
+            return part.values
         with np.errstate(over="ignore"):
-            cast = values.astype(self.dtype)
+            cast = part.values.astype(self.dtype)
         if (wrong := ~np.isfinite(cast)).any():
             row, column = np.argwhere(wrong)[0]
-            number, where = values[row, column], f"{place(int(row))}: {columns.elements[column]!r}"
+            number, where = part.values[row, column], f"{part.place(int(row))}: {part.elements[column]!r}"
             if np.isfinite(number):
                 raise SigmaDataError(
                     f"{where} is {number:g}, too large for {self.dtype}. Scale it, or set block_dtype = 'float64'."
