@@ -576,7 +576,7 @@ def test_blocks_of_more_than_1_gib_are_refused(table):
 
 @pytest.mark.parametrize("path", [make_frame(), pa.Table.from_pandas(make_frame())])
 def test_only_tables_in_local_files_have_blocks(path):
-    with pytest.raises(SigmaConfigError, match="only tables in local files are read in blocks"):
+    with pytest.raises(SigmaConfigError, match="only tables in files and databases are read in blocks"):
         in_blocks(path)["training"]
 
 

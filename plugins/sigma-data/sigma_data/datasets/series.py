@@ -99,7 +99,7 @@ class Series(Splits, InBlocks):
 
     def load(self) -> Loaded:
         """Return the splits; there are no classes."""
-        if files := find_block_files(self.path, self.format, self.block_rows):
+        if files := find_block_files(self.path, self.format, self.block_rows, self.cache):
             blocks, prepared = import_module("sigma_data.series.in_blocks"), open_prepared(self, files)
             roles = self._roles(prepared.names, prepared.name)
             parts, learned = blocks.read_blocks(self, prepared, roles, self.layout)

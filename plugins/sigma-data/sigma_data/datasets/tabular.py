@@ -194,7 +194,7 @@ class Tabular(Divided, InBlocks):
 
     def _read_parts(self) -> tuple[Mapping[str, Dataset], Arrays]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
-        if files := find_block_files(self.path, self.format, self.block_rows):
+        if files := find_block_files(self.path, self.format, self.block_rows, self.cache):
             return self._read_blocks(open_prepared(self, files))
         source = open_table(self.path, **self.format)
         roles = self._roles(source.schema.names, source.name)

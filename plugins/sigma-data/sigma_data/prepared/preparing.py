@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from sigma_data.frames import check_names
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_data.prepared.blocks import PreparedRows
 from sigma_data.prepared.entries import PreparedEntry
-from sigma_data.prepared.files import is_columnar
+from sigma_data.prepared.files import Original, is_columnar
 from sigma_data.prepared.remote import ASIDE, COPY
 from sigma_data.sources.file import File
 from sigma_data.tables.batches import RecordBatches
@@ -121,25 +120,23 @@ class Selection:
 
 @define(eq=False, slots=False)
 class PreparedTable:
-    """A table in files, and its entry in the cache.
+    """A table, and its entry in the cache.
 
-    ``stamps`` are what ``describe`` returned of the files when the entry was named; ``dtype`` is that of encoded
-    numbers, and ``encoders`` are those that were given, by column.  A file that is not local is copied to the entry.
+    ``stamps`` are what ``original`` told of its content when the entry was named; ``dtype`` is that of encoded numbers,
+    and ``encoders`` are those that were given, by column.
     """
 
     name: str
-    files: tuple[Path, ...]
+    original: Original
     stamps: Sequence[Any]
-    describe: Callable[[], Sequence[Any]]
     entry: PreparedEntry
-    open: Callable[[], RecordBatches]
     dtype: str
     encoders: Mapping[str, Encoder]
 
     @cached_property
     def source(self) -> RecordBatches:
-        """Return the table as it is in its files."""
-        return self.open()
+        """Return the table as it is before it is prepared."""
+        return self.original.open(self.entry)  # type: ignore[no-any-return]
 
     @cached_property
     def names(self) -> Sequence[str]:
@@ -154,7 +151,7 @@ class PreparedTable:
     # -- columns -------------------------------------------------------------------------------------------------------
     def read_aside(self, names: Sequence[str]) -> Any:
         """Return the columns that are not encoded; those of a text, and of a file elsewhere, are copied once."""
-        if self._columnar and self.entry.folder / COPY not in self.files:
+        if not self.original.is_copied and self._columnar:
             return self.source.read(names)
         with self.entry.hold_lock():
             path = self.entry.folder / ASIDE
@@ -166,7 +163,7 @@ class PreparedTable:
 
     @cached_property
     def _columnar(self) -> bool:
-        return is_columnar(self.files)
+        return is_columnar(self.original.list_files(self.entry))
 
     def _open_columns(self) -> RecordBatches:
         """Return the table in a format of which single columns can be read; others are copied to Parquet."""
@@ -211,6 +208,8 @@ class PreparedTable:
         key = name_entry([self.entry.folder.name, columns.to_plain()])
         encoders = {column.name: column.encoder for column in columns.columns}
         other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)), encoders=encoders)
+        if not other.entry.read().get("complete"):
+            self.original.copy_to(other.entry)
         return other.encode(selection, lambda rows: {columns.section: columns})[columns.section]
 
     def _prepare(
@@ -227,7 +226,7 @@ class PreparedTable:
                 document = json.loads(json.dumps(about))
                 self.entry.write(document)
             self._write(document, rows)
-            if self.describe() != self.stamps:
+            if self.original.describe() != self.stamps:
                 raise SigmaDataError(
                     f"{self.name}: has changed while it was prepared. Start again when it is complete."
                 )

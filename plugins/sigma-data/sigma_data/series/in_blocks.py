@@ -103,7 +103,8 @@ class RowPlaces:
 
     def shift(self, rows: np.ndarray) -> np.ndarray:
         """Return the rows of the series whose values these rows have."""
-        return np.minimum(rows + self.later, len(self.numbers) - 1)
+        shifted: np.ndarray = np.minimum(rows + self.later, len(self.numbers) - 1)
+        return shifted
 
     def find(self, first: int, count: int) -> np.ndarray:
         """Return the rows of the series, ascending, that have the values of rows of the table from ``first`` on."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sigma_data.tables.batches import ROWS, RecordBatches, from_source, reading
@@ -34,6 +35,15 @@ def open_parquet(source: Source) -> RecordBatches:
             yield _open(file).read(None if columns is None else list(columns))
 
     return from_source(source, schema, rows, start, start_whole)
+
+
+def count_numbers(stream: Any, name: str) -> int:
+    """Return how many cells an open Parquet file has; its end is read alone, if the stream finds it."""
+    with reading(name), pa.PythonFile(stream, "r") if stream.seekable() else pa.BufferReader(stream.read()) as file:
+        check_parquet(file, name)
+        metadata = _open(file).metadata
+        _check_sizes(metadata, name)
+        return int(metadata.num_rows * metadata.num_columns)
 
 
 def _open(file: Any) -> Any:
