@@ -30,6 +30,7 @@ from sigma_kernel import Encoder, SigmaDataError
 AT_ONCE = 1 << 23  # numbers that are encoded at once
 MANY = 1 << 22  # cells of columns that are read together, and rows from which on one column at a time is in memory
 WORDY = 32  # cells that one of words, or of other values of any length, counts for
+HEAVY = 1 << 26  # bytes of a column from which on one column at a time is in memory
 NOTED = 1 << 28  # bytes after which it is noted how many rows are written
 ROWS = "rows.parquet"  # the table
 
@@ -370,12 +371,13 @@ def fit_columns(
         table = rows.read(group)
         return [fit(name, selection.take(table[name])) for name in group]
 
-    groups = group_columns(rows.schema, names, selection.total)
-    fitted = map_in_threads(fit_group, groups, most=2 if selection.total < MANY else 1)
+    groups = group_columns(rows, names, selection.total)
+    is_light = selection.total < MANY and max(rows.sizes.values(), default=0) < HEAVY
+    fitted = map_in_threads(fit_group, groups, most=2 if is_light else 1)
     return dict(zip(names, chain.from_iterable(fitted), strict=True))
 
 
-def group_columns(schema: Any, names: Sequence[str], rows: int) -> list[list[str]]:
+def group_columns(table: RecordBatches, names: Sequence[str], rows: int) -> list[list[str]]:
     """Return the columns in groups that are read together, each of at most MANY cells or of one column.
 
     Each reading looks at the description of the whole file, which is long if there are many columns.
@@ -383,7 +385,8 @@ def group_columns(schema: Any, names: Sequence[str], rows: int) -> list[list[str
     groups, cells = list[list[str]](), MANY
     most = max(1, len(names) // 2)  # so that two threads have work
     for name in names:
-        more = rows * (1 if pa.types.is_primitive(schema.field(name).type) else WORDY)
+        is_plain = pa.types.is_primitive(table.schema.field(name).type)
+        more = rows if is_plain else max(rows * WORDY, table.sizes.get(name, 0) // 8)
         cells += more
         if cells > MANY or len(groups[-1]) == most:
             groups.append([])

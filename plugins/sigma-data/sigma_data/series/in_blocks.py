@@ -78,7 +78,7 @@ class OrderedColumns:
 
     @cached_property
     def _groups(self) -> list[list[str]]:
-        return group_columns(self.source.schema, self.names, len(self.numbers))
+        return group_columns(self.source, self.names, len(self.numbers))
 
 
 @frozen(eq=False)
