@@ -27,6 +27,7 @@ from sigma_data.examining import gathering
 from sigma_data.prepared import code, entries, opening, preparing
 from sigma_data.prepared.blocks import RowBlocks
 from sigma_data.prepared.entries import PreparedEntry, list_entries
+from sigma_data.prepared.preparing import PreparedTable
 from sigma_data.tables import open_table
 from sigma_data.tables.batches import RecordBatches
 from sigma_kernel import Dataset, SigmaConfigError, SigmaDataError
@@ -576,7 +577,7 @@ def test_blocks_of_more_than_1_gib_are_refused(table):
 
 @pytest.mark.parametrize("path", [make_frame(), pa.Table.from_pandas(make_frame())])
 def test_only_tables_in_local_files_have_blocks(path):
-    with pytest.raises(SigmaConfigError, match="only tables in local files are read in blocks"):
+    with pytest.raises(SigmaConfigError, match="only tables in files and databases are read in blocks"):
         in_blocks(path)["training"]
 
 
@@ -709,3 +710,38 @@ def test_a_lock_that_may_only_be_read_is_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "open", open_read_only)
     with entry.hold_lock():
         assert entry.folder.is_dir()
+
+
+def test_columns_of_long_texts_are_read_alone_and_few_rows_at_once(tmp_path, monkeypatch):
+    draws = np.random.default_rng(3)
+    texts = {f"t{i}": [" ".join(draws.choice(["a", "bc", "def"], 200)) for _ in range(N)] for i in range(6)}
+    pd.DataFrame({**texts, "x": draws.normal(size=N), "price": 1.0 + np.arange(N)}).to_parquet(
+        tmp_path / "texts.parquet", row_group_size=50
+    )
+    monkeypatch.setattr("sigma_data.tables.parquet.BATCH", 1 << 14)
+    monkeypatch.setattr(preparing, "HEAVY", 1 << 14)
+    groups, threads, sizes = list[list[str]](), list[int | None](), list[int]()
+    group, start = preparing.group_columns, PreparedTable._read_batches
+    monkeypatch.setattr(preparing, "MANY", N * preparing.WORDY * 6)
+    monkeypatch.setattr(preparing, "group_columns", lambda *given: groups.extend(group(*given)) or groups)
+    act = preparing.map_in_threads
+    monkeypatch.setattr(
+        preparing, "map_in_threads", lambda do, items, most: threads.append(most) or act(do, items, most)
+    )
+
+    def note(*given: Any) -> Any:
+        for batch in start(*given):
+            sizes.append(batch.nbytes)
+            yield batch
+
+    monkeypatch.setattr(PreparedTable, "_read_batches", note)
+    how = {"columns": dict.fromkeys(texts, "hashing")}
+    prepared = in_blocks(tmp_path / "texts.parquet", **how)
+    check_equal(prepared["training"], Tabular(tmp_path / "texts.parquet", "price", **how)["training"])
+    assert threads == [1]
+    assert max(sizes) < 1 << 15
+    held = open_table(tmp_path / "texts.parquet").read([*texts]).nbytes // 6
+    assert sum(open_table(tmp_path / "texts.parquet").sizes.values()) == pytest.approx(6 * held, rel=0.2)
+    monkeypatch.setattr(preparing, "MANY", held // 8)
+    assert [name for names in group(open_table(tmp_path / "texts.parquet"), [*texts], 1) for name in names] == [*texts]
+    assert len(group(open_table(tmp_path / "texts.parquet"), [*texts], 1)) == 6

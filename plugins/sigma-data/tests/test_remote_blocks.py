@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from sigma_data import FsspecFile, Tabular
+from sigma_data import FsspecFile, Tabular, Url
 from sigma_data.prepared import opening, preparing, remote
 from sigma_data.prepared.entries import list_entries
 from sigma_data.prepared.remote import COPY
@@ -193,7 +193,7 @@ def test_errors_name_the_place():
 def test_a_place_that_tells_nothing_of_the_content_needs_a_hash(monkeypatch):
     put(content := write_csv(make_frame()))
     monkeypatch.setattr(MemoryFileSystem, "info", lambda self, path, **_: {"name": path, "size": 3, "type": "file"})
-    with pytest.raises(SigmaConfigError, match="block_rows: only tables in local files .* give the sha256"):
+    with pytest.raises(SigmaConfigError, match="block_rows: only tables in files and databases .* give the sha256"):
         read()["training"]
     assert read(sha256(content).hexdigest())["training"].blocks > 1
     assert read(block_rows=None)["training"].blocks == 1
@@ -209,28 +209,45 @@ def test_a_large_one_is_read_in_blocks_without_a_setting(name, monkeypatch):
     assert len(list_entries()) == 1
 
 
-@pytest.mark.parametrize(("name", "whole"), [("parquet", True), ("csv", False)])
-def test_whether_one_with_a_hash_is_large_takes_few_transfers(name, whole, monkeypatch, opened):
+@pytest.mark.parametrize(("name", "times"), [("parquet", 2), ("csv", 1)])
+def test_whether_one_with_a_hash_is_large_takes_no_transfer_of_all(name, times, monkeypatch, opened):
     put(content := WRITERS[name][0](make_frame()))
-    source, copied, copy = FsspecFile(ADDRESS, sha256=sha256(content).hexdigest()), list[Any](), FsspecFile._copy
-    monkeypatch.setattr(FsspecFile, "_copy", lambda *given: (copied.append(given), copy(*given)))
-    opened.clear()
-    assert opening.find_block_files(source, {}, None) is None
-    assert not opened  # a small file is known by its size
-    monkeypatch.setattr(opening, "LARGE", 1000)
-    assert opening.find_block_files(source, {}, None) is not None
-    assert len(opened) == len(copied) + 1  # the first bytes are read without the hash
-    assert bool(copied) is whole  # for the number of its rows
+    monkeypatch.setattr(FsspecFile, "_copy", None)
+    source = FsspecFile(ADDRESS, sha256=sha256(content).hexdigest())
+    for large, is_large in ((1 << 30, False), (1000, True)):
+        opened.clear()
+        monkeypatch.setattr(opening, "LARGE", large)
+        assert (opening.find_block_files(source, {}, None) is not None) is is_large
+        assert len(opened) == times  # the first bytes, and the end of Parquet
 
 
-@pytest.mark.parametrize("size", [0, 15, 16])
-def test_one_whose_size_is_unknown_or_that_may_hold_many_numbers_is_looked_into(size, monkeypatch, opened):
-    put(write_csv(make_frame()))
+def test_a_small_file_of_many_numbers_is_large(monkeypatch):
+    put(pd.DataFrame({"size": np.zeros(200_000, np.int8), "price": 1.0}).to_parquet())
+    assert FsspecFile(ADDRESS).size < 200_000 / 10
+    for large, is_large in ((200_000 * 2 * 8, False), (200_000 * 2 * 8 - 1, True)):
+        monkeypatch.setattr(opening, "LARGE", large)
+        assert (opening.find_block_files(FsspecFile(ADDRESS), {}, None) is not None) is is_large
+
+
+def test_a_file_whose_size_is_unknown_is_looked_into(monkeypatch, opened):
+    put(WRITERS["parquet"][0](make_frame()))
     monkeypatch.setattr(opening, "LARGE", 1000)
-    monkeypatch.setattr(FsspecFile, "size", size)
-    opened.clear()
+    monkeypatch.setattr(FsspecFile, "size", 0)
+    assert opening.find_block_files(FsspecFile(ADDRESS), {}, None) is not None
+    put(WRITERS["csv"][0](make_frame()))
     assert opening.find_block_files(FsspecFile(ADDRESS), {}, None) is None
-    assert bool(opened) is (size != 15)
+
+
+def test_a_file_that_is_no_stream_of_any_place_is_counted(monkeypatch):
+    put(WRITERS["parquet"][0](make_frame()))
+    monkeypatch.setattr("fsspec.implementations.memory.MemoryFile.seekable", lambda self: False)
+    assert opening.find_block_files(FsspecFile(ADDRESS), {}, None) is None
+
+
+def test_a_damaged_file_is_an_error_that_names_it():
+    put(WRITERS["parquet"][0](make_frame())[:-20])
+    with pytest.raises(SigmaDataError, match="memory://houses: cannot be read"):
+        read(block_rows=None)["training"]
 
 
 def test_a_full_disk_is_no_fault_of_the_place(monkeypatch):
@@ -245,3 +262,63 @@ def test_a_full_disk_is_no_fault_of_the_place(monkeypatch):
         with pytest.raises(SigmaDataError, match="prepared rows cannot be kept: No space left on device. Make room"):
             read()["training"]
     assert len(read_rows(read()["training"])["inputs"]) == 160
+
+
+# -- downloads ---------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def url(server: Any, tmp_path: Path) -> Callable[..., Url]:
+    """Return a function that lets the server have a content, and returns its source."""
+
+    def serve(content: bytes, path: str = "/houses") -> Url:
+        server.files[path] = content
+        return Url(server.address + path, sha256(content).hexdigest(), cache=tmp_path / "downloads")
+
+    return serve
+
+
+def read_url(source: Url, block_rows: int | None = 16, **settings: Any) -> Tabular:
+    return Tabular(source, "price", block_rows=block_rows, block_dtype="float64", **settings)
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_download_has_the_rows_that_it_has_in_memory_and_is_needed_once(name, url, server, tmp_path):
+    write, form = WRITERS[name]
+    source = url(write(make_frame()))
+    held = read_url(source, None, format=form)
+    expected = {part: read_rows(held[part]) for part in held}
+    for _ in range(2):
+        prepared = read_url(source, format=form)
+        for part in prepared:
+            assert prepared[part].blocks > 1
+            for section, values in read_rows(prepared[part]).items():
+                np.testing.assert_array_equal(values, expected[part][section])
+        assert prepared.learned == held.learned
+        assert len(server.asked) == 1
+        assert COPY not in {path.name for path in list_entries()[0].folder.iterdir()}  # there is one copy
+        for path in (tmp_path / "downloads").iterdir():
+            path.unlink()
+
+
+def test_a_large_download_is_read_in_blocks_without_a_setting(url, monkeypatch):
+    for name in ("parquet", "csv"):
+        source = url(WRITERS[name][0](make_frame()), f"/houses.{name}")
+        monkeypatch.setattr(opening, "LARGE", 1 << 30)
+        assert read_url(source, None)["training"].blocks == 1
+        monkeypatch.setattr(opening, "LARGE", 1000)
+        assert read_url(source, None)["training"].open_blocks == 16
+
+
+def test_another_content_of_an_address_is_another_entry(url):
+    for seed in range(2):
+        source = url(write_csv(make_frame(seed)), f"/{seed}")
+        expected = read_rows(read_url(source, None)["training"])["inputs"]
+        np.testing.assert_array_equal(read_rows(read_url(source)["training"])["inputs"], expected)
+    assert len(list_entries()) == 2
+
+
+def test_errors_of_a_download_name_the_address(url):
+    frame = make_frame()
+    frame.loc[7, "price"] = np.nan
+    source = url(write_csv(frame))
+    with pytest.raises(SigmaDataError, match=f"^{source.url}:9: the target"):
+        read_url(source)["training"]

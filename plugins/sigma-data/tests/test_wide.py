@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sigma_data import Tabular
+from sigma_data import File, Tabular
 from sigma_data.encoded import EncoderMaker
 from sigma_data.frames import check_names
+from sigma_data.readers import delimited
 from sigma_data.tables import open_table, text
 from sigma_data.tables.text import TextTable
 from sigma_kernel import SigmaDataError
@@ -91,3 +92,36 @@ def test_equal_columns_share_an_encoder_and_its_description(tmp_path):
     assert make("number") is make("number")
     assert make({"type": "number", "log": True}) is make({"log": True, "type": "number"}) is not make("number")
     assert make({"type": "number", "log": True}).log
+
+
+CELLS = {
+    "whole": ["1", "-2", "3"], "real": ["1.5", "2", "-inf"], "gaps": ["1.5", "NA", "2"], "nan": ["1.5", "nan", "2"],
+    "blank": ["1", "", "2"], "truths": ["true", "False", "TRUE"], "mixed truths": ["tRuE", "", "false"],
+    "digits": ["0", "1", "1"], "words": ["a", "NA", "true"], "days": ["2024-01-01", "2024-02-01", ""],
+    "none": ["", "none", "NA"], "long": ["90071992547409931", "1", "2"], "times": ["2024-01-01 10:00", "", "NULL"],
+    "late": ["1", "2", "x"], "later": ["1", "2", "NA"], "latest": ["true", "false", "1"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("chunk", [1 << 22, 8, 200])
+@pytest.mark.parametrize("fields", [[*CELLS], ["whole", "real"], ["later", "whole", "latest"]], ids=str)
+def test_many_columns_have_the_kinds_and_values_that_few_have(tmp_path, monkeypatch, chunk, fields):
+    lines = [fields, *(zip(*(CELLS[name] for name in fields), strict=True))]
+    (tmp_path / "a.csv").write_text("".join(f"{','.join(line)}\n" for line in lines))
+    monkeypatch.setattr(delimited, "CHUNK", chunk)
+    monkeypatch.setattr(delimited, "ROW", 1)
+    few = open_table(tmp_path / "a.csv").read()
+    monkeypatch.setattr(delimited, "WIDE", 2)
+    many = open_table(tmp_path / "a.csv").read()
+    assert many.schema == few.schema
+    assert many.to_pydict() == few.to_pydict()
+
+
+def test_pieces_grow_with_the_columns(tmp_path):
+    rows = 300
+    for columns in (1000, 5000, 10_000):
+        (tmp_path / "a.csv").write_text(",".join(["0.1234567"] * columns) + "\n")
+        line = (tmp_path / "a.csv").read_text()
+        (tmp_path / "a.csv").write_text(line * rows)
+        count = len([*delimited.pieces(File(tmp_path / "a.csv"), "utf-8", 0, ",", columns)])
+        assert count <= 6  # as many as there are for any number of columns, and not more for more of them

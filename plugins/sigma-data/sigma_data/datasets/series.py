@@ -10,8 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from attrs import define, field
 
+from sigma_data.datasets.in_blocks import InBlocks
 from sigma_data.datasets.splits import Loaded, Splits, read_fold, shares
 from sigma_data.extractors.columns import as_tuple
+from sigma_data.prepared.opening import find_block_files, open_prepared
 from sigma_data.readers.csv import place as find_column
 from sigma_data.sources import stamp_of
 from sigma_data.sources.file import File
@@ -24,12 +26,14 @@ Gaps = Literal["cut", "hold"]
 
 
 @define(eq=False)
-class Series(Splits):
+class Series(Splits, InBlocks):
     """A table with a row per time: a sample has ``past`` rows as inputs, (past, columns), and predicts the next ones.
 
     Inputs are the targets so far, other columns, and the calendar of the steps to predict, each by its encoder, fitted
     on the training rows.  Targets are (ahead * targets,), in the units of their columns.  Windows never cross a gap or
     the border of a group, and are views of the rows.  Rows are sorted by time; times that occur twice are an error.
+
+    A table of more than 1 GiB of numbers is encoded once, and windows are read in blocks.
 
     Splits follow each other in time, the same in all groups. The steps to predict of a window are within one split; the
     past of later splits may begin in the one before, as it does when predicting.
@@ -95,8 +99,13 @@ class Series(Splits):
 
     def load(self) -> Loaded:
         """Return the splits; there are no classes."""
-        series, source = import_module("sigma_data.series.training"), open_table(self.path, **self.format)
-        parts, learned = series.read_splits(self, source, self._roles(source.schema.names, source.name))
+        if files := find_block_files(self.path, self.format, self.block_rows, self.cache):
+            blocks, prepared = import_module("sigma_data.series.in_blocks"), open_prepared(self, files)
+            roles = self._roles(prepared.names, prepared.name)
+            parts, learned = blocks.read_blocks(self, prepared, roles, self.layout)
+        else:
+            series, source = import_module("sigma_data.series.training"), open_table(self.path, **self.format)
+            parts, learned = series.read_splits(self, source, self._roles(source.schema.names, source.name))
         self._held.update(learned)
         return parts, ()
 

@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from attrs import converters, define, evolve, field, frozen
-from attrs.validators import and_
+from attrs import define, evolve, field, frozen
 
 from sigma_data.arrays import Arrays, NamedTargets, Titled
+from sigma_data.datasets.in_blocks import InBlocks
 from sigma_data.datasets.splits import Divided, Loaded
 from sigma_data.encoded import EncodedColumn, EncodedColumns, EncoderMaker, Place, join, read_encoded
 from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
-from sigma_data.pictures.sizes import free_memory, parse_size
-from sigma_data.prepared.blocks import BlockLayout, BlockMemory, is_mapped
+from sigma_data.prepared.blocks import is_mapped
 from sigma_data.prepared.opening import find_block_files, open_prepared
 from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.inspectors import inspect_table
@@ -28,7 +27,7 @@ from sigma_data.splitting import split
 from sigma_data.subset import Subset
 from sigma_data.tables import InMemory, as_place, name_place, open_alike, open_table
 from sigma_kernel import Dataset, Encoder, Inspection, Label, SigmaConfigError, SigmaDataError, Source
-from sigma_kernel.settings import ge, in_, optional, whole
+from sigma_kernel.settings import in_
 
 WORDS = np.dtypes.StringDType()
 OTHERS = ("inputs", "weights")  # sections that hold no targets
@@ -84,21 +83,15 @@ class EncodedRows(Titled):
         return evolve(self, array=table.apply(self.rows, self.place), names=table.titles, table=table)
 
 
-def _expand(path: Path | str) -> Path:
-    return Path(path).expanduser()
-
-
 @define(eq=False)
-class Tabular(Divided):
+class Tabular(Divided, InBlocks):
     """A table with one row per sample: CSV, Parquet, Feather, JSON lines, ORC, a folder of these, or a query.
 
     Every column has a kind, inferred from its cells: numbers, booleans, categories and dates become inputs, each by an
     encoder that is fitted on the training rows; sentences, identifiers and constants are left out. ``columns`` gives a
     column another encoder, or excludes it. ``sigma data show`` prints the kinds, with their reasons.
 
-    A table in files of more than 1 GiB of numbers is encoded once, into a cache of files that are mapped to
-    memory, and read in blocks. Minibatches have rows of several blocks, in an order of each epoch. What a run computes
-    depends on the blocks, and not on how much memory there is.
+    A table of more than 1 GiB of numbers is encoded once, and read in blocks.
 
     Args:
         path: Path of the file or the folder; in a configuration, a relative one starts in its directory. Or a source,
@@ -114,11 +107,6 @@ class Tabular(Divided):
         targets: What the target holds: classes, numbers, or what the cost takes.
         missing_targets: What rows without a target do: raise an error, or are dropped.
         format: Settings of the file's format, such as ``{ delimiter = ";", decimal = "," }``; see ``open_table``.
-        block_rows: Rows of a block; the table is then read in blocks, however large it is. By default, those of 4 MiB
-            for a table of more than 1 GiB of numbers; others are one block.
-        block_dtype: Type of the numbers in blocks, ``float32`` or ``float64``.
-        memory: Most bytes of blocks of all splits that stay in memory, such as "2 GB"; by default half of what is free.
-        cache: Folder for prepared blocks; by default one in the user's cache directory, or in ``$SIGMA_CACHE``.
     """
 
     path: Path | Source | InMemory = field(converter=as_place, repr=lambda place: repr(name_place(place)))
@@ -135,18 +123,8 @@ class Tabular(Divided):
         default="refuse", validator=in_(("refuse", "drop")), kw_only=True
     )
     format: Mapping[str, Any] = field(factory=dict, kw_only=True)
-    block_rows: int | None = field(default=None, validator=optional(and_(whole, ge(1))), kw_only=True)
-    block_dtype: Literal["float32", "float64"] = field(
-        default="float32", validator=in_(("float32", "float64")), kw_only=True
-    )
-    memory: int | None = field(
-        default=None, converter=parse_size, validator=optional(ge(0)), kw_only=True,
-        metadata={"accepts": int | str | None},
-    )  # fmt: skip
-    cache: Path | None = field(default=None, converter=converters.optional(_expand), kw_only=True)
     _maker: EncoderMaker = field(factory=EncoderMaker, init=False, repr=False)
     _groups: tuple[Hashable, ...] | None = field(default=None, init=False, repr=False)
-    _block_memory: BlockMemory | None = field(default=None, init=False, repr=False)  # of all splits
 
     def __attrs_post_init__(self) -> None:
         """Raise SigmaConfigError without a target, and for a section of targets that holds something else."""
@@ -192,7 +170,7 @@ class Tabular(Divided):
         """Return the rows of all splits, encoded, in the order of the table or of time."""
         _, whole = self._read_parts()
         every = (
-            self._layout.cut(Subset(whole, np.arange(len(whole)), self._groups))
+            self.layout.cut(Subset(whole, np.arange(len(whole)), self._groups))
             if any(map(is_mapped, whole.arrays.values()))
             else whole
         )
@@ -216,7 +194,7 @@ class Tabular(Divided):
 
     def _read_parts(self) -> tuple[Mapping[str, Dataset], Arrays]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
-        if files := find_block_files(self.path, self.format, self.block_rows):
+        if files := find_block_files(self.path, self.format, self.block_rows, self.cache):
             return self._read_blocks(open_prepared(self, files))
         source = open_table(self.path, **self.format)
         roles = self._roles(source.schema.names, source.name)
@@ -253,13 +231,7 @@ class Tabular(Divided):
             ),
             table, roles, place, targets,
         )  # fmt: skip
-        return {name: self._layout.cut(part.with_dataset(whole)) for name, part in parts.items()}, whole
-
-    @property
-    def _layout(self) -> BlockLayout:
-        if self._block_memory is None:
-            self._block_memory = BlockMemory(free_memory() // 2 if self.memory is None else self.memory)
-        return BlockLayout(self.block_rows, self._block_memory)
+        return {name: self.layout.cut(part.with_dataset(whole)) for name, part in parts.items()}, whole
 
     def _divide(
         self, table: Any, roles: Roles, place: Place, where: str

@@ -100,7 +100,7 @@ class BlockLayout:
             return max(1, BLOCK // max(1, row_bytes))
         if self.block_rows * row_bytes > MOST:
             raise SigmaConfigError(
-                f"Tabular.block_rows: {self.block_rows:,} rows of {row_bytes:,} bytes are more than 1 GiB, the most of "
+                f"block_rows: {self.block_rows:,} rows of {row_bytes:,} bytes are more than 1 GiB, the most of "
                 f"a block. Set at most {MOST // row_bytes:,}."
             )
         return self.block_rows
@@ -147,7 +147,7 @@ class RowBlocks(Derived):
     @property
     def open_blocks(self) -> int:
         """Return how many blocks have 64 MiB, at most 16."""
-        return min(OPEN, max(1, LOT // max(1, self._block_rows * self._row_bytes)))
+        return count_open(self._block_rows * self._row_bytes)
 
     def rows(self, block: int) -> int:
         """Return the number of rows of a block."""
@@ -178,6 +178,11 @@ class RowBlocks(Derived):
     @staticmethod
     def _mapped_arrays(rows: Any) -> dict[str, np.ndarray]:
         return {name: values for name, values in rows.dataset.arrays.items() if is_mapped(values)}
+
+
+def count_open(block_bytes: int) -> int:
+    """Return from how many blocks of a size rows are drawn: those that have 64 MiB, at most 16."""
+    return min(OPEN, max(1, LOT // max(1, block_bytes)))
 
 
 def _count_bytes(block: Block) -> int:

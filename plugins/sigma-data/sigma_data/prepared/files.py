@@ -1,21 +1,86 @@
-"""The local files of a table: how large they are, and what tells their content from another one."""
+"""Where a table is that is read in blocks: local files, their size, and what tells their content from another one."""
 
 from __future__ import annotations
 
 import glob
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
+from attrs import frozen
+
+from sigma_data.prepared.entries import PreparedEntry
 from sigma_data.sources.file import File
+from sigma_data.tables import open_table
 from sigma_kernel import SigmaDataError
 
-LARGE = 1 << 30  # bytes of numbers from which on a table is read in blocks
+NUMBER = 8  # bytes of a number
 PARQUET = b"PAR1"
 PIECE, PIECES = 1 << 14, 64  # bytes of a file that are hashed at once, and how often
+
+
+class Original(Protocol):
+    """A table as it is before it is prepared."""
+
+    @property
+    def is_copied(self) -> bool:
+        """Return whether the rows are at another place, from which they are copied before they are prepared."""
+
+    def describe(self) -> Sequence[Any]:
+        """Return what tells the content that is there now from another one."""
+
+    def count_bytes(self) -> int:
+        """Return the bytes of its numbers; of a format that does not tell how many there are, of the file."""
+
+    def copy_to(self, entry: PreparedEntry) -> None:
+        """Copy the rows to an entry of the cache, unless that needs none."""
+
+    def list_files(self, entry: PreparedEntry) -> Sequence[Path]:
+        """Return the local files that hold the rows."""
+
+    def open(self, entry: PreparedEntry) -> Any:
+        """Return the rows as record batches."""
+
+
+@frozen(eq=False)
+class LocalFiles:
+    """A table in local files, at a place that ``open_table`` takes, in this form."""
+
+    place: Any
+    form: Mapping[str, Any]
+    files: tuple[Path, ...]
+    is_copied: ClassVar[bool] = False
+
+    @classmethod
+    def find(cls, place: Any, form: Mapping[str, Any]) -> LocalFiles | None:
+        """Return the files at a place; None if it is no path, or if there is none."""
+        files = list_table_files(place)
+        return cls(place, form, files) if files else None
+
+    def describe(self) -> Sequence[Any]:
+        """Return what tells the content of the files from another one."""
+        return describe_files(self.files)
+
+    def count_bytes(self) -> int:
+        """Return the bytes of the numbers of Parquet files, or of the characters of others."""
+        if not is_columnar(self.files):
+            return count_bytes(self.files)
+        table = open_table(self.place, **self.form)
+        return (table.rows or 0) * len(table.schema) * NUMBER
+
+    def copy_to(self, entry: PreparedEntry) -> None:
+        """Do nothing: local files are read where they are."""
+
+    def list_files(self, entry: PreparedEntry) -> Sequence[Path]:
+        """Return the files."""
+        return self.files
+
+    def open(self, entry: PreparedEntry) -> Any:
+        """Return the rows as record batches."""
+        return open_table(self.place, **self.form)
 
 
 def list_table_files(place: Any) -> tuple[Path, ...]:

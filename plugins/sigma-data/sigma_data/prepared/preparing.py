@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from sigma_data.frames import check_names
 from sigma_data.pictures.progress import DecodingProgress, report
 from sigma_data.prepared.blocks import PreparedRows
 from sigma_data.prepared.entries import PreparedEntry
-from sigma_data.prepared.files import is_columnar
+from sigma_data.prepared.files import Original, is_columnar
 from sigma_data.prepared.remote import ASIDE, COPY
 from sigma_data.sources.file import File
 from sigma_data.tables.batches import RecordBatches
@@ -31,12 +30,42 @@ from sigma_kernel import Encoder, SigmaDataError
 AT_ONCE = 1 << 23  # numbers that are encoded at once
 MANY = 1 << 22  # cells of columns that are read together, and rows from which on one column at a time is in memory
 WORDY = 32  # cells that one of words, or of other values of any length, counts for
+HEAVY = 1 << 26  # bytes of a column from which on one column at a time is in memory
 NOTED = 1 << 28  # bytes after which it is noted how many rows are written
 ROWS = "rows.parquet"  # the table
 
 Choose = Callable[[str, Any], tuple[Encoder | None, bool]]  # from a column; whether it names the rows
 Chosen = Mapping[str, tuple[EncodedColumn | None, bool]]
 Sections = dict[str, EncodedColumns]
+
+
+@frozen(eq=False)
+class EncodedPart:
+    """Numbers of some rows and neighbouring columns of a section, and ``where`` they are in its array.
+
+    ``elements`` are the names of the columns, and ``place`` has the places of the rows.
+    """
+
+    section: str
+    where: Any
+    values: np.ndarray
+    elements: Sequence[str]
+    place: Place
+
+
+class RowsToEncode(Protocol):
+    """The rows of a table that are prepared, in an order of their own."""
+
+    @property
+    def total(self) -> int:
+        """Return how many rows the table has."""
+
+    @property
+    def count(self) -> int:
+        """Return how many rows there are."""
+
+    def encode(self, columns: Sections, batch: Any, first: int) -> Iterable[EncodedPart]:
+        """Return the numbers of a batch of the table, of which this is the first row."""
 
 
 @frozen(eq=False)
@@ -83,28 +112,32 @@ class Selection:
         """Return the rows of a column of the table."""
         return column if self.numbers is None else column.take(pa.array(self.numbers))
 
+    def encode(self, columns: Sections, batch: Any, first: int) -> Iterator[EncodedPart]:
+        """Yield the sections of a batch of the table, of which this is the first row."""
+        encoded = EncodedBatch.from_batch(columns, batch, first, self)
+        for name, values in encoded.sections.items():
+            yield EncodedPart(name, encoded.rows, values, columns[name].elements, encoded.place)
+
 
 @define(eq=False, slots=False)
 class PreparedTable:
-    """A table in files, and its entry in the cache.
+    """A table, and its entry in the cache.
 
-    ``stamps`` are what ``describe`` returned of the files when the entry was named; ``dtype`` is that of encoded
-    numbers, and ``encoders`` are those that were given, by column.  A file that is not local is copied to the entry.
+    ``stamps`` are what ``original`` told of its content when the entry was named; ``dtype`` is that of encoded numbers,
+    and ``encoders`` are those that were given, by column.
     """
 
     name: str
-    files: tuple[Path, ...]
+    original: Original
     stamps: Sequence[Any]
-    describe: Callable[[], Sequence[Any]]
     entry: PreparedEntry
-    open: Callable[[], RecordBatches]
     dtype: str
     encoders: Mapping[str, Encoder]
 
     @cached_property
     def source(self) -> RecordBatches:
-        """Return the table as it is in its files."""
-        return self.open()
+        """Return the table as it is before it is prepared."""
+        return self.original.open(self.entry)  # type: ignore[no-any-return]
 
     @cached_property
     def names(self) -> Sequence[str]:
@@ -119,7 +152,7 @@ class PreparedTable:
     # -- columns -------------------------------------------------------------------------------------------------------
     def read_aside(self, names: Sequence[str]) -> Any:
         """Return the columns that are not encoded; those of a text, and of a file elsewhere, are copied once."""
-        if self._columnar and self.entry.folder / COPY not in self.files:
+        if not self.original.is_copied and self._columnar:
             return self.source.read(names)
         with self.entry.hold_lock():
             path = self.entry.folder / ASIDE
@@ -131,7 +164,7 @@ class PreparedTable:
 
     @cached_property
     def _columnar(self) -> bool:
-        return is_columnar(self.files)
+        return is_columnar(self.original.list_files(self.entry))
 
     def _open_columns(self) -> RecordBatches:
         """Return the table in a format of which single columns can be read; others are copied to Parquet."""
@@ -148,7 +181,16 @@ class PreparedTable:
 
     # -- encoding ------------------------------------------------------------------------------------------------------
     def encode(self, selection: Selection, fit: Callable[[RecordBatches], Sections]) -> dict[str, PreparedRows]:
-        """Return the sections of the selected rows, mapped to memory; they are prepared if they are not there.
+        """Return the sections of the selected rows, mapped to memory; see :meth:`prepare`."""
+        arrays, columns = self.prepare(selection, fit)
+        encode_by = partial(self._encode_by, selection.without_training)  # which is less to keep
+        return {
+            name: PreparedRows(arrays[name], own.titles, own, self.name, encode_by=encode_by)
+            for name, own in columns.items()
+        }
+
+    def prepare(self, rows: RowsToEncode, fit: Callable[[RecordBatches], Sections]) -> tuple[dict[str, Any], Sections]:
+        """Return the array of each section, mapped to memory, and its columns; they are prepared if they are not there.
 
         ``fit`` returns the columns of each section, fitted.  Raises SigmaDataError for values that encoders refuse, for
         files that change meanwhile, and for a full disk.
@@ -156,14 +198,10 @@ class PreparedTable:
         with self.entry.hold_lock():
             document = self.entry.read()
             if not document.get("complete") or not self._map(document):
-                document = self._prepare(document, selection, fit)
+                document = self._prepare(document, rows, fit)
             arrays, columns = self._map(document), self._read_columns(document)
             self.entry.touch()
-        encode_by = partial(self._encode_by, selection.without_training)  # which is less to keep
-        return {
-            name: PreparedRows(arrays[name], own.titles, own, self.name, encode_by=encode_by)
-            for name, own in columns.items()
-        }
+        return arrays, columns
 
     def _encode_by(self, selection: Selection, columns: EncodedColumns) -> PreparedRows:
         """Return a section by the columns of the training, of other rows."""
@@ -171,10 +209,12 @@ class PreparedTable:
         key = name_entry([self.entry.folder.name, columns.to_plain()])
         encoders = {column.name: column.encoder for column in columns.columns}
         other = evolve(self, entry=PreparedEntry(self.entry.folder.with_name(key)), encoders=encoders)
+        if not other.entry.read().get("complete"):
+            self.original.copy_to(other.entry)
         return other.encode(selection, lambda rows: {columns.section: columns})[columns.section]
 
     def _prepare(
-        self, document: dict[str, Any], selection: Selection, fit: Callable[[RecordBatches], Sections]
+        self, document: dict[str, Any], rows: RowsToEncode, fit: Callable[[RecordBatches], Sections]
     ) -> dict[str, Any]:
         """Write all sections; return the document of the entry."""
         if document.get("complete"):  # and arrays are missing
@@ -186,8 +226,8 @@ class PreparedTable:
                 about = {"source": self.name, "names": [*self.names], "columns": columns}
                 document = json.loads(json.dumps(about))
                 self.entry.write(document)
-            self._write(document, selection)
-            if self.describe() != self.stamps:
+            self._write(document, rows)
+            if self.original.describe() != self.stamps:
                 raise SigmaDataError(
                     f"{self.name}: has changed while it was prepared. Start again when it is complete."
                 )
@@ -201,18 +241,18 @@ class PreparedTable:
         pa.default_memory_pool().release_unused()
         return document
 
-    def _write(self, document: dict[str, Any], selection: Selection) -> None:
+    def _write(self, document: dict[str, Any], rows: RowsToEncode) -> None:
         """Encode the rows and write them, from the first that has not been written yet."""
         columns, arrays = self._read_columns(document), self._map(document, "r+")
         first = noted = document.get("done", 0) if arrays else 0
-        progress = DecodingProgress(self.name, selection.total, "rows prepared")
+        progress = DecodingProgress(self.name, rows.total, "rows prepared")
         progress.advance(first)
         for batch in self._read_batches(columns, first):
-            encoded = EncodedBatch.from_batch(columns, batch, first, selection)
-            for name, values in encoded.sections.items():
-                if name not in arrays:
-                    arrays[name] = self._create(document, name, (selection.count, *values.shape[1:]), values)
-                arrays[name][encoded.rows] = self._cast(values, columns[name], encoded.place)
+            for part in rows.encode(columns, batch, first):
+                if part.section not in arrays:
+                    shape = (rows.count, len(columns[part.section].elements))
+                    arrays[part.section] = self._create(document, part.section, shape, part.values)
+                arrays[part.section][part.where] = self._cast(part)
             first += batch.num_rows
             progress.advance(batch.num_rows)
             if (first - noted) * sum(array[:1].nbytes for array in arrays.values()) >= NOTED:
@@ -245,15 +285,15 @@ class PreparedTable:
         document.setdefault("arrays", {})[name] = {"shape": [*shape], "dtype": dtype.str}
         return array
 
-    def _cast(self, values: np.ndarray, columns: EncodedColumns, place: Place) -> np.ndarray:
-        """Return values in the dtype of the table; raise SigmaDataError for one that is too large."""
-        if values.dtype.kind != "f":
-            return values
+    def _cast(self, part: EncodedPart) -> np.ndarray:
+        """Return numbers in the dtype of the table; raise SigmaDataError for one that is too large."""
+        if part.values.dtype.kind != "f":
+            return part.values
         with np.errstate(over="ignore"):
-            cast = values.astype(self.dtype)
+            cast = part.values.astype(self.dtype)
         if (wrong := ~np.isfinite(cast)).any():
             row, column = np.argwhere(wrong)[0]
-            number, where = values[row, column], f"{place(int(row))}: {columns.elements[column]!r}"
+            number, where = part.values[row, column], f"{part.place(int(row))}: {part.elements[column]!r}"
             if np.isfinite(number):
                 raise SigmaDataError(
                     f"{where} is {number:g}, too large for {self.dtype}. Scale it, or set block_dtype = 'float64'."
@@ -331,12 +371,13 @@ def fit_columns(
         table = rows.read(group)
         return [fit(name, selection.take(table[name])) for name in group]
 
-    groups = group_columns(rows.schema, names, selection.total)
-    fitted = map_in_threads(fit_group, groups, most=2 if selection.total < MANY else 1)
+    groups = group_columns(rows, names, selection.total)
+    is_light = selection.total < MANY and max(rows.sizes.values(), default=0) < HEAVY
+    fitted = map_in_threads(fit_group, groups, most=2 if is_light else 1)
     return dict(zip(names, chain.from_iterable(fitted), strict=True))
 
 
-def group_columns(schema: Any, names: Sequence[str], rows: int) -> list[list[str]]:
+def group_columns(table: RecordBatches, names: Sequence[str], rows: int) -> list[list[str]]:
     """Return the columns in groups that are read together, each of at most MANY cells or of one column.
 
     Each reading looks at the description of the whole file, which is long if there are many columns.
@@ -344,7 +385,8 @@ def group_columns(schema: Any, names: Sequence[str], rows: int) -> list[list[str
     groups, cells = list[list[str]](), MANY
     most = max(1, len(names) // 2)  # so that two threads have work
     for name in names:
-        more = rows * (1 if pa.types.is_primitive(schema.field(name).type) else WORDY)
+        is_plain = pa.types.is_primitive(table.schema.field(name).type)
+        more = rows if is_plain else max(rows * WORDY, table.sizes.get(name, 0) // 8)
         cells += more
         if cells > MANY or len(groups[-1]) == most:
             groups.append([])

@@ -15,6 +15,7 @@ from sigma_data.profiling.leaks import find_groups, find_leaks
 from sigma_data.profiling.pictures import holds_pictures
 from sigma_data.profiling.profile import MOST, Profile, profile_table
 from sigma_data.profiling.prose import is_prose
+from sigma_data.readers.csv import suggest_texts
 from sigma_data.tables import InMemory, RecordBatches, open_table
 from sigma_kernel import CachedData, ConfigurationDraft, Inspection, Inspector, SigmaConfigError
 
@@ -80,12 +81,9 @@ class TableInspector(Inspector):
 def _ask_for_target(source: RecordBatches, place: Path | InMemory) -> str:
     names, example = source.schema.names, pick_example(source.schema.names)
     shell = f"--target {example}, or from Python " if isinstance(place, Path) else ""
-    text = ""
-    if isinstance(place, Path) and place.suffix.lower() == ".txt":
-        text = f' If it is running text, write dataset = "texts" and folder = {place.name!r} in a configuration.'
     return (
         f"{source.name}: which column is to be predicted? Name it: {shell}trainer.target = {example}. There are: "
-        f"{list_names(names)}.{text}"
+        f"{list_names(names)}.{suggest_texts(_name(place))}"
     )
 
 

@@ -309,5 +309,12 @@ def _check_widths(rows: Iterator[Row], width: int, name: str) -> Iterator[Row]:
         if len(row) != width:
             raise SigmaDataError(
                 f"{name}:{line}: {len(row)} values instead of {width}. Correct this line, or `delimiter`."
+                + suggest_texts(name)
             )
         yield line, row
+
+
+def suggest_texts(name: str) -> str:
+    """Return a hint, after a blank, that a file may be running text; empty unless it is called ``.txt``."""
+    setting = f' If it is running text, write dataset = "texts" and folder = {name!r} in a configuration.'
+    return setting if name.lower().endswith(".txt") else ""

@@ -26,6 +26,7 @@ from sigma_kernel import Source
 CHUNK = 1 << 22  # bytes of a piece, which one thread parses
 BLOCK = 1 << 20  # bytes that Arrow parses at once
 WIDE = 1 << 12  # columns from which on a line may be longer than a block
+ROW, LARGEST = 1 << 9, 1 << 25  # bytes of a piece for each of many columns, and at most
 WINDOW = 1 << 16  # what spans a whole window may be a cell that is too long for the csv module
 LONGEST = 1 << 24  # bytes of a line
 MARK, LF = codecs.BOM_UTF8, 0x0A
@@ -79,19 +80,43 @@ class Parser:
     gaps: Sequence[str] = ()
 
     def parse(self, piece: Piece) -> Any:
-        """Return the columns of a piece as a table; raises ValueError if Arrow cannot."""
+        """Return the columns of a piece as a table; raises ValueError if Arrow cannot.
+
+        Arrow prepares words for gaps and truths anew for each column, which takes as long as to parse 50 rows: of many
+        columns, those that are numbers without them are parsed without them.
+        """
+        if len(self.names) < WIDE:
+            return self._read(piece, self.columns, has_words=True)
+        try:
+            plain = self._read(piece, self.columns, has_words=False)
+        except ValueError:  # a word in a column that has a type
+            return self._read(piece, self.columns, has_words=True)
+        odd = [
+            name for name, column in zip(plain.column_names, plain.columns, strict=True) if self._is_odd(name, column)
+        ]
+        again = dict(zip(odd, self._read(piece, odd, has_words=True).columns, strict=True)) if odd else {}
+        return pa.table(
+            [again.get(name, column) for name, column in zip(plain.column_names, plain.columns, strict=True)],
+            names=plain.column_names,
+        )
+
+    def _is_odd(self, name: str, column: Any) -> bool:
+        """Return whether a column that was parsed without words may be another one with them; NaN stands for a gap."""
+        is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
+        return not is_number and not (name in self.types and pa.types.is_string(column.type))
+
+    def _read(self, piece: Piece, columns: Sequence[str] | None, has_words: bool) -> Any:
         block = BLOCK if len(self.names) < WIDE else max(BLOCK, len(piece.text))  # of at least a line
+        words = {"null_values": list(self.gaps), "true_values": spell("true"), "false_values": spell("false")}
         table = csv.read_csv(
             pa.BufferReader(piece.text),
             csv.ReadOptions(column_names=list(self.names), block_size=block, use_threads=False),
             csv.ParseOptions(delimiter=self.delimiter, quote_char='"' if piece.has_quotes else False),
             csv.ConvertOptions(
                 column_types=dict(self.types),
-                include_columns=None if self.columns is None else list(self.columns),
-                null_values=list(self.gaps),
+                include_columns=None if columns is None else list(columns),
                 decimal_point=self.decimal,
-                true_values=spell("true"),
-                false_values=spell("false"),
+                **(words if has_words else {key: [] for key in words}),
             ),
         )
         return table.combine_chunks()
@@ -105,13 +130,16 @@ def spell(word: str) -> list[str]:
 GAP_WORDS = tuple(sorted(word for gap in GAPS for word in spell(gap)))
 
 
-def pieces(source: Source, encoding: str, before: int, delimiter: str) -> Iterator[Piece]:
-    """Yield the text behind the first lines in pieces; raises ValueError if it is not plain."""
+def pieces(source: Source, encoding: str, before: int, delimiter: str, columns: int = 1) -> Iterator[Piece]:
+    """Yield the text behind the first lines in pieces; raises ValueError if it is not plain.
+
+    Those of many columns are larger, as each piece takes time for each column.
+    """
     if not delimiter.isascii():
         raise Unfit("a delimiter of several bytes")
-    line = before + 1
+    line, size = before + 1, CHUNK if columns < WIDE else max(CHUNK, min(columns * ROW, LARGEST))
     with source.open() as stream:
-        for chunk in _chunks(stream, encoding, before):
+        for chunk in _chunks(stream, encoding, before, size):
             piece = Piece(chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk, line)
             _check_text(piece, delimiter)
             line += piece.count
@@ -119,26 +147,26 @@ def pieces(source: Source, encoding: str, before: int, delimiter: str) -> Iterat
                 yield piece
 
 
-def _chunks(stream: IO[bytes], encoding: str, before: int) -> Iterator[bytes]:
+def _chunks(stream: IO[bytes], encoding: str, before: int, size: int) -> Iterator[bytes]:
     """Yield the lines behind the first ones as UTF-8, several at a time."""
     codec = codecs.lookup(encoding).name
     if codec not in ("utf-8", "utf-8-sig"):
-        yield from _recode(stream, encoding, before)
+        yield from _recode(stream, encoding, before, size)
         return
     head = b"".join(stream.readline(LONGEST) for _ in range(before))
     if b"\r" in head.replace(b"\r\n", b""):
         raise Unfit("other ends of lines")
-    while chunk := stream.read(CHUNK):
+    while chunk := stream.read(size):
         chunk += stream.readline(LONGEST)
         yield chunk.removeprefix(MARK) if codec == "utf-8-sig" and not head else chunk
         head = MARK
 
 
-def _recode(stream: IO[bytes], encoding: str, before: int) -> Iterator[bytes]:
+def _recode(stream: IO[bytes], encoding: str, before: int, size: int) -> Iterator[bytes]:
     with as_text(stream, encoding, newline="") as text:
         for _ in range(before):
             text.readline(LONGEST)
-        while part := text.read(CHUNK):
+        while part := text.read(size):
             yield (part + text.readline(LONGEST)).encode()
 
 

@@ -41,7 +41,7 @@ def read(
             _check_numbers(part, piece.text)
         return table, piece.number_rows(table.num_rows)
 
-    parts = [*map_ahead(parse, pieces(source, spelling.encoding, before, spelling.delimiter))]
+    parts = [*map_ahead(parse, pieces(source, spelling.encoding, before, spelling.delimiter, len(names)))]
     if not parts:
         raise Unfit("no rows")
     whole = pa.concat_tables([table for table, _ in parts])

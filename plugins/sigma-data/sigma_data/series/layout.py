@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sigma_data.encoded import EncodedColumn, Place, join, make_encoder
 from sigma_data.encoders.columns import read_numbers
@@ -42,6 +42,14 @@ class SeriesRows:
     def runs(self) -> np.ndarray:
         """Return the number of the run of each row: rows of one group that follow each other by one step."""
         return number_runs(self.positions, self.groups, None if self.step.unit == "row" else self.step.size)
+
+    def take(self, rows: np.ndarray, table: Any) -> SeriesRows:
+        """Return some rows, of which the columns are those of a table."""
+        return evolve(
+            self, table=table, times=self.times.take(pa.array(rows)), positions=self.positions[rows],
+            groups=self.groups[rows], numbers=self.numbers[rows], real=self.real[rows],
+            place=lambda row: self.place(int(rows[row])),
+        )  # fmt: skip
 
     def read_target(self, name: str) -> np.ndarray:
         """Return a target, NaN where it is missing, float64."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from attrs import evolve
+from attrs import evolve, frozen
 
 from sigma_data.encoded import EncodedColumn, join, make_encoder
 from sigma_data.encoders.date import DateEncoder
@@ -26,31 +26,70 @@ UNSEEN = {"elapsed", "day"}  # parts of a date that do not come again, or that s
 OF_DAYS = {"weekday", "weekend"}  # parts that say nothing of months
 
 
+@frozen(eq=False)
+class SeriesPlan:
+    """The rows of a data set ``series`` in order, and what its windows are cut from beside encoded columns.
+
+    ``goals`` are the targets by name, NaN where one is missing, ``filled`` those with gaps that were filled, and
+    ``borders`` the times of each split.
+    """
+
+    series: Any
+    roles: Mapping[str, Any]
+    where: str
+    rows: SeriesRows
+    goals: Mapping[str, np.ndarray]
+    filled: Mapping[str, np.ndarray]
+    borders: Borders
+
+    @classmethod
+    def from_rows(cls, series: Any, rows: SeriesRows, roles: Mapping[str, Any], where: str) -> SeriesPlan:
+        """Return the plan of a series; raise SigmaDataError for targets that are no numbers, and too few times."""
+        goals = {name: rows.read_target(name) for name in roles["targets"]}
+        filled = {name: rows.fill(values) if series.gaps == "hold" else values for name, values in goals.items()}
+        borders = divide_times(rows.positions, series.split, where)
+        if series.fold is not None:
+            borders = fold_times(rows.positions, borders, series.fold)
+        return cls(series, roles, where, rows, goals, filled, borders)
+
+    @property
+    def early(self) -> dict[str, int]:
+        """Return how many steps before its time a row has the value of a column that is known in advance."""
+        return dict.fromkeys((*self.roles["known"], self.roles["time"]), self.series.ahead)
+
+    def fit(self, rows: SeriesRows) -> list[EncodedColumn]:
+        """Return the columns that are inputs, fitted on the training rows."""
+        training = np.flatnonzero(rows.positions <= self.borders["training"][1])
+        columns = choose_columns(rows, self.roles, self.series.columns)
+        return fit_columns(rows, columns, self.roles["time"], self.filled, training)
+
+    def cut(
+        self, inputs: np.ndarray, columns: Sequence[EncodedColumn], make: Callable[..., SeriesWindows] = SeriesWindows
+    ) -> tuple[dict[str, SeriesWindows], dict[str, Any]]:
+        """Return the windows of each split, and what was learned."""
+        series, names = self.series, name_targets(self.roles["targets"], self.series.ahead)
+        goals, filled = (np.stack([*held.values()], axis=1) for held in (self.goals, self.filled))
+        cutter = _Cutter(self.rows, inputs, goals, filled, (series.past, series.ahead), names, make)
+        parts = {name: cutter.cut(name, border, self.where) for name, border in self.borders.items()}
+        learned = {
+            "columns": describe_columns(columns), "targets": [*self.roles["targets"]],
+            "known": [*self.roles["known"]], "time": self.roles["time"], "group": self.roles["group"],
+            "past": series.past, "ahead": series.ahead, "step": self.rows.step.to_plain(), "gaps": series.gaps,
+        }  # fmt: skip
+        return parts, {"series": learned, "targets": {"targets": names}}
+
+
 def read_splits(series: Any, source: Any, roles: Mapping[str, Any]) -> tuple[dict[str, SeriesWindows], dict[str, Any]]:
     """Return the windows of each split of a data set ``series``, and what it learned."""
-    rows = read_rows(source, roles, Spacing("row") if series.step == "row" else None, series.gaps == "hold")
-    targets = {name: rows.read_target(name) for name in roles["targets"]}
-    filled = {name: rows.fill(values) if series.gaps == "hold" else values for name, values in targets.items()}
-    borders = divide_times(rows.positions, series.split, source.name)
-    if series.fold is not None:
-        borders = fold_times(rows.positions, borders, series.fold)
-    early = dict.fromkeys((*roles["known"], roles["time"]), series.ahead)
-    training = np.flatnonzero(rows.positions <= borders["training"][1])
-    columns = fit_columns(rows, choose_columns(rows, roles, series.columns), roles["time"], filled, training)
-    inputs = encode_rows(rows, columns, roles["time"], early, filled)
-    goals = np.stack([*targets.values()], axis=1)
-    names = name_targets(roles["targets"], series.ahead)
-    cutter = _Cutter(rows, inputs, goals, np.stack([*filled.values()], axis=1), (series.past, series.ahead), names)
-    parts = {name: cutter.cut(name, borders[name], source.name) for name in borders}
-    learned = {
-        "series": {
-            "columns": describe_columns(columns), "targets": [*roles["targets"]], "known": [*roles["known"]],
-            "time": roles["time"], "group": roles["group"], "past": series.past, "ahead": series.ahead,
-            "step": rows.step.to_plain(), "gaps": series.gaps,
-        },
-        "targets": {"targets": names},
-    }  # fmt: skip
-    return parts, learned
+    rows = read_rows(source, roles, find_given_step(series), series.gaps == "hold")
+    plan = SeriesPlan.from_rows(series, rows, roles, source.name)
+    columns = plan.fit(rows)
+    return plan.cut(encode_rows(rows, columns, roles["time"], plan.early, plan.filled), columns)
+
+
+def find_given_step(series: Any) -> Spacing | None:
+    """Return the step of a data set ``series`` that says it; None if it is to be found."""
+    return Spacing("row") if series.step == "row" else None
 
 
 def read_rows(source: Any, roles: Mapping[str, Any], step: Spacing | None, hold: bool) -> SeriesRows:
@@ -104,26 +143,26 @@ def fold_times(positions: np.ndarray, borders: Borders, fold: Folding) -> Border
     return {name: (int(t[0]), int(t[-1])) for name, t in zip(FOLDED, (before, within), strict=True)} | others
 
 
-def choose_columns(rows: SeriesRows, roles: Mapping[str, Any], given: Mapping[str, Any]) -> list[tuple[str, Encoder]]:
-    """Return the columns that are inputs, each with its encoder: targets, others, what is known, and the calendar."""
-    columns = []
+def choose_columns(
+    rows: SeriesRows, roles: Mapping[str, Any], given: Mapping[str, Any]
+) -> Iterator[tuple[str, Encoder]]:
+    """Yield the columns that are inputs, each with its encoder: targets, others, what is known, and the calendar."""
     for name in (*roles["targets"], *roles["others"], *roles["known"]):
         encoder, column = given.get(name), rows.table[name]
         if encoder is None:
             is_target = name in roles["targets"]
             encoder = NumberEncoder() if is_target else choose_for(infer_kind(name, column), column)
         if encoder is not None and encoder != "exclude":
-            columns.append((name, encoder if isinstance(encoder, Encoder) else make_encoder(encoder)))
+            yield name, encoder if isinstance(encoder, Encoder) else make_encoder(encoder)
     time = roles["time"]
     encoder = given.get(time) or (None if pa.types.is_integer(rows.times.type) else DateEncoder())
     if isinstance(encoder, Encoder):
-        columns.append((time, encoder))
-    return columns
+        yield time, encoder
 
 
 def fit_columns(
     rows: SeriesRows,
-    columns: Sequence[tuple[str, Encoder]],
+    columns: Iterable[tuple[str, Encoder]],
     time: str,
     filled: Mapping[str, np.ndarray],
     training: np.ndarray,
@@ -155,9 +194,10 @@ class _Cutter:
 
     def __init__(
         self, rows: SeriesRows, inputs: np.ndarray, goals: np.ndarray, filled: np.ndarray, size: tuple[int, int],
-        names: Sequence[str],
+        names: Sequence[str], make: Callable[..., SeriesWindows],
     ) -> None:  # fmt: skip
         self.rows, self.inputs, self.goals, self.size, self.names = rows, inputs, np.nan_to_num(goals), size, names
+        self.make = make
         past, ahead = size
         readable = ~np.isnan(filled).any(axis=1)
         scored = rows.real & ~np.isnan(goals).any(axis=1)
@@ -177,4 +217,4 @@ class _Cutter:
                 f"it on, one step of {self.rows.step} apart. Shorten `past` or `ahead`, give it a larger share, or set "
                 "gaps = 'hold' or step = 'row'."
             )
-        return SeriesWindows(self.inputs, self.goals, starts, past, ahead, self.names)
+        return self.make(self.inputs, self.goals, starts, past, ahead, self.names)

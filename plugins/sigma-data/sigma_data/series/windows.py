@@ -25,20 +25,24 @@ class SeriesWindows(Dataset):
     def __init__(
         self, inputs: np.ndarray, targets: np.ndarray, starts: np.ndarray, past: int, ahead: int, names: Sequence[str]
     ) -> None:
-        self._inputs = sliding_window_view(inputs, past, axis=0).swapaxes(1, 2)
-        self._targets = sliding_window_view(targets, ahead, axis=0).swapaxes(1, 2)
+        self._inputs, self._targets = slide(inputs, past), slide(targets, ahead)
         self.starts, self.past, self._names = starts, past, tuple(names)
-        self._size = max(1, LARGEST // max(1, self._inputs[0].size * inputs.itemsize))
+        self._size = max(1, LARGEST // max(1, self.window_bytes))
+
+    @property
+    def window_bytes(self) -> int:
+        """Return the bytes of the inputs of a window."""
+        return int(np.prod(self._inputs.shape[1:])) * self._inputs.itemsize
 
     @property
     def sections(self) -> Mapping[str, Spec]:
         """Return the shapes of a window: (past, columns) and (ahead * columns,)."""
         goal = int(np.prod(self._targets.shape[1:]))
-        return {"inputs": Spec(self._inputs.shape[1:], "float64"), "targets": Spec((goal,), "float64")}
+        return {"inputs": Spec(self._inputs.shape[1:], self._inputs.dtype.name), "targets": Spec((goal,), "float64")}
 
     @property
     def blocks(self) -> int:
-        """Return the number of blocks, of at most 256 MiB each."""
+        """Return the number of blocks, by default of at most 256 MiB each."""
         return -(-len(self.starts) // int(self._size))
 
     def rows(self, block: int) -> int:
@@ -48,11 +52,11 @@ class SeriesWindows(Dataset):
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         """Return the windows of a block; views cannot be written to."""
         starts = self._starts_of(block)
-        dense = starts[-1] - starts[0] + 1 == len(starts)
-        where = slice(starts[0], starts[-1] + 1) if dense else starts
-        goals = slice(starts[0] + self.past, starts[-1] + 1 + self.past) if dense else starts + self.past
-        targets = self._targets[goals].reshape(len(starts), -1)
-        return read_only({"inputs": self._inputs[where], "targets": targets})
+        targets = self._targets[find_rows(starts + self.past)].reshape(len(starts), -1)
+        return read_only({"inputs": self._read_inputs(starts), "targets": targets})
+
+    def _read_inputs(self, starts: np.ndarray) -> np.ndarray:
+        return self._inputs[find_rows(starts)]
 
     def column_names(self, section: str) -> Sequence[str]:
         """Return the names of the targets, with the number of steps."""
@@ -63,6 +67,17 @@ class SeriesWindows(Dataset):
 
     def __repr__(self) -> str:
         return f"SeriesWindows({len(self.starts)} windows of {self.past} rows)"
+
+
+def slide(values: np.ndarray, length: int) -> np.ndarray:
+    """Return all windows of so many rows as a view, (windows, length, columns)."""
+    return sliding_window_view(values, length, axis=0).swapaxes(1, 2)
+
+
+def find_rows(numbers: np.ndarray) -> slice | np.ndarray:
+    """Return rows by their ascending numbers as a slice if they are neighbours, so that reading them makes a view."""
+    dense = numbers[-1] - numbers[0] + 1 == len(numbers)
+    return slice(int(numbers[0]), int(numbers[-1]) + 1) if dense else numbers
 
 
 def number_runs(positions: np.ndarray, groups: np.ndarray, size: int | None) -> np.ndarray:

@@ -67,10 +67,16 @@ class FsspecFile(Source):
 
     def peek(self, size: int) -> bytes:
         """Return the first bytes of the file; its hash is not checked."""
+        with self.look() as stream:
+            return bytes(stream.read(size))
+
+    @contextmanager
+    def look(self) -> Iterator[IO[bytes]]:
+        """Return the open file, of which few bytes are to be read; its hash is not checked."""
         with self._reading(Exception):
             system, path = self._file_system()
             with system.open(path, "rb") as stream:
-                return bytes(stream.read(size))
+                yield stream
 
     def stamp(self) -> Any:
         """Return what differs after a change of the file, such as its ETag; None if the place does not tell."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -63,11 +64,22 @@ class Url(Source):
 
     def open(self) -> AbstractContextManager[IO[bytes]]:
         """Return the open file, downloaded if it is not cached."""
+        path = self.fetch()
+        with self._keeping():
+            return path.open("rb")
+
+    def fetch(self) -> Path:
+        """Return the path of the file in the cache, downloaded if it is not there."""
         from sigma_data.sources.download import fetch_file  # pooch and requests take long to import
 
+        addresses = (self.url, *self.mirrors)
+        with self._keeping():
+            return fetch_file(addresses, self.sha256.lower(), self.cache, self.attempts, self.timeout, self.limit)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Turn errors of the cache into a SigmaDataError."""
         try:
-            addresses = (self.url, *self.mirrors)
-            path = fetch_file(addresses, self.sha256.lower(), self.cache, self.attempts, self.timeout, self.limit)
-            return path.open("rb")
+            yield
         except OSError as error:
             raise SigmaDataError(f"{self.name}: cannot be kept: {error}. Choose another folder as `cache`.") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,7 @@ class RecordBatches:
         locate: Returns the place of a row in words.
         stamp: Returns what differs after a change of the source.
         start_whole: Returns the same rows in larger batches, if that takes less time; to read all of them.
+        sizes: About how many bytes columns have whose values have any length, by name, as far as that is known.
     """
 
     name: str
@@ -50,6 +51,7 @@ class RecordBatches:
     locate: Callable[[int], str] = field(repr=False)
     stamp: Callable[[], Any] = field(default=lambda: None, repr=False)
     start_whole: Start | None = field(default=None, repr=False)
+    sizes: Mapping[str, int] = field(factory=dict, repr=False)
     _stamp_of_opening: Any = field(init=False, repr=False)
 
     @_stamp_of_opening.default
@@ -131,8 +133,9 @@ def reading(name: str, row: int | None = None) -> Iterator[None]:
 
 
 def from_source(
-    source: Source, schema: Any, rows: int | None, start: Start, start_whole: Start | None = None
-) -> RecordBatches:
+    source: Source, schema: Any, rows: int | None, start: Start, start_whole: Start | None = None,
+    sizes: Mapping[str, int] = {},
+) -> RecordBatches:  # fmt: skip
     """Return the batches of a file whose rows have no lines; ``schema`` and batches are those of the file."""
     plain = plain_schema(schema, source.name)
     whole = start_whole or start
@@ -144,6 +147,7 @@ def from_source(
         lambda row: f"{source.name}: row {row}",
         lambda: stamp_of(source),
         lambda columns: plain_batches(whole(columns), plain, columns),
+        sizes,
     )
 
 

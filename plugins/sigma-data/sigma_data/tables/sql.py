@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,55 +19,126 @@ from sigma_kernel import SigmaConfigError, SigmaDataError
 
 SCHEMES = {"postgresql": "adbc_driver_postgresql", "postgres": "adbc_driver_postgresql",
            "snowflake": "adbc_driver_snowflake", "grpc": "adbc_driver_flightsql"}  # fmt: skip
+VOLATILE = {
+    "random", "randomblob", "changes", "total_changes", "last_insert_rowid", "current_date", "current_time",
+    "current_timestamp", "date", "time", "datetime", "julianday", "unixepoch", "strftime", "timediff",
+}  # fmt: skip # functions of SQLite
 TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
 
 
 def open_query(database: str | Path, query: str | None = None) -> RecordBatches:
     """Return the rows of a query, by default of the only table; ``database`` is the path of a file or an address."""
-    scheme, mark, _ = str(database).partition("://")
-    if mark and scheme != "sqlite":
-        return _open_adbc(str(database), scheme, query)
-    path = Path(str(database).removeprefix("sqlite://"))
-    with File(path).open():  # raises for one that is not there
+    path = find_database(database)
+    if path is not None:
         return _open_sqlite(path, query)
+    with open_adbc(str(database), query) as rows:
+        return open_object(rows.read(), rows.name)
+
+
+def find_database(database: str | Path) -> Path | None:
+    """Return the path of a database of SQLite; None for an address of another one."""
+    scheme, mark, _ = str(database).partition("://")
+    return None if mark and scheme != "sqlite" else Path(str(database).removeprefix("sqlite://"))
+
+
+@contextmanager
+def stream_query(database: str | Path, query: str | None) -> Iterator[RecordBatches]:
+    """Return the rows of a query that is executed once, to be read once."""
+    path = find_database(database)
+    if path is None:
+        with open_adbc(str(database), query) as rows:
+            yield rows
+    else:
+        yield _open_sqlite(path, query)
+
+
+# -- SQLite ------------------------------------------------------------------------------------------------------------
+@contextmanager
+def _connecting(path: Path, remedy: str = "Correct the query, or check the file.") -> Iterator[sqlite3.Connection]:
+    """Return a connection that reads; errors become a SigmaDataError."""
+    with File(path).open():  # raises for one that is not there
+        pass
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            yield connection
+    except sqlite3.Error as error:
+        raise SigmaDataError(f"{path}: {error}. {remedy}") from None
 
 
 def _open_sqlite(path: Path, query: str | None) -> RecordBatches:
     name = str(path)
-    try:
-        with reading(name), closing(_connect(path)) as connection:
-            query = query or f'SELECT * FROM "{_only_table(connection, name)}"'
-            names, types, rows = _look(connection.execute(query), name)
-    except sqlite3.Error as error:
-        raise SigmaDataError(f"{name}: {error}. Correct the query, or check the file.") from None
+    with reading(name), _connecting(path) as connection:
+        query = query or _select_only_table(connection, name)
+        names, types, rows = _look(connection.execute(query), name)
     schema = plain_schema(pa.schema(list(zip(names, types, strict=True))), name)
 
     def start(columns: Sequence[str] | None) -> Iterator[Any]:
-        try:
-            with closing(_connect(path)) as connection:
-                cursor = connection.execute(query)
-                batches = (_as_table(part, names, types) for part in iter(lambda: cursor.fetchmany(ROWS), []))
-                yield from plain_batches(batches, schema, columns)
-        except sqlite3.Error as error:
-            raise SigmaDataError(f"{name}: {error}. Check the file.") from None
+        with _connecting(path, "Check the file.") as connection:
+            cursor = connection.execute(query)
+            batches = (_as_table(part, names, types) for part in iter(lambda: cursor.fetchmany(ROWS), []))
+            yield from plain_batches(batches, schema, columns)
 
-    return RecordBatches(name, schema, rows, start, lambda row: f"{name}: row {row}", _stamper(path))
+    return RecordBatches(name, schema, rows, start, lambda row: f"{name}: row {row}", lambda: stamp_files(path))
 
 
-def _stamper(path: Path) -> Callable[[], tuple[int, int]]:
-    return lambda: (path.stat().st_size, path.stat().st_mtime_ns)
+def list_database_files(path: Path) -> list[Path]:
+    """Return the files of a database of SQLite: itself, and the log of what was written and is not in it yet."""
+    log = path.with_name(path.name + "-wal")
+    return [path, log] if log.exists() and log.stat().st_size else [path]
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+def stamp_files(path: Path) -> list[tuple[int, int]]:
+    """Return what differs after a change of a database of SQLite."""
+    states = [file.stat() for file in list_database_files(path)]
+    return [(state.st_size, state.st_mtime_ns) for state in states]
 
 
-def _only_table(connection: sqlite3.Connection, name: str) -> str:
+def is_volatile(path: Path, query: str | None) -> bool:
+    """Return whether a query of SQLite calls a function that returns other values for the same database.
+
+    Errors are left to who reads the rows.
+    """
+    called = set[str]()
+
+    def note(action: int, _: str | None, function: str | None, *more: Any) -> int:
+        if action == sqlite3.SQLITE_FUNCTION:
+            called.add(str(function).lower())
+        return sqlite3.SQLITE_OK
+
+    with suppress(SigmaDataError), _connecting(path) as connection:
+        query = query or _select_only_table(connection, str(path))
+        connection.set_authorizer(note)
+        connection.execute(f"EXPLAIN {query}")
+    return not called.isdisjoint(VOLATILE)
+
+
+def count_cells(database: str | Path, query: str | None) -> int:
+    """Return how many cells a query has; 0 where a database does not count the rows of this one."""
+    path = find_database(database)
+    with suppress(SigmaDataError):
+        if path is None:
+            with _executing(str(database), query) as cursor:
+                return _count_cells(cursor, str(query))
+        with _connecting(path) as connection:
+            return _count_cells(connection.cursor(), query or _select_only_table(connection, str(path)))
+    return 0
+
+
+def _count_cells(cursor: Any, query: str) -> int:
+    query = query.strip().rstrip(";")
+    cursor.execute(f"SELECT count(*) FROM ({query}) AS counted")
+    (rows,) = cursor.fetchone()
+    cursor.execute(f"SELECT * FROM ({query}) AS counted LIMIT 0")
+    return int(rows) * len(cursor.description)
+
+
+def _select_only_table(connection: sqlite3.Connection, name: str) -> str:
     names = [row[0] for row in connection.execute(TABLES)]
     if len(names) != 1:
         shown = ", ".join(names[:12]) or "none"
         raise SigmaDataError(f"{name}: has {len(names)} tables: {shown}. Set `query`, such as 'SELECT * FROM ...'.")
-    return str(names[0]).replace('"', '""')
+    table = str(names[0]).replace('"', '""')
+    return f'SELECT * FROM "{table}"'
 
 
 def _look(cursor: sqlite3.Cursor, name: str) -> tuple[list[str], list[Any], int]:
@@ -100,7 +171,32 @@ def _as_table(rows: Sequence[Sequence[Any]], names: Sequence[str], types: Sequen
     return pa.table(columns, names=list(names))
 
 
-def _open_adbc(address: str, scheme: str, query: str | None) -> RecordBatches:
+# -- ADBC --------------------------------------------------------------------------------------------------------------
+@contextmanager
+def open_adbc(address: str, query: str | None) -> Iterator[RecordBatches]:
+    """Return the rows of a query, which can be read once, while the connection is open."""
+    with _executing(address, query) as cursor:
+        name = name_query(address, query)
+        with reading(name):
+            cursor.execute(query)
+            reader = cursor.fetch_record_batch()
+        schema = plain_schema(reader.schema, name)
+
+        def start(columns: Sequence[str] | None) -> Iterator[Any]:
+            return plain_batches(reader, schema, columns)
+
+        yield RecordBatches(name, schema, None, start, lambda row: f"{name}: row {row}")
+
+
+def name_query(address: str, query: str | None) -> str:
+    """Return a name of a query for people, without a password."""
+    return f"{address.partition('://')[0]}: {query or '':.60}"
+
+
+@contextmanager
+def _executing(address: str, query: str | None) -> Iterator[Any]:
+    """Return a cursor of a driver of ADBC; its errors become a SigmaDataError."""
+    scheme = address.partition("://")[0]
     driver = SCHEMES.get(scheme)
     if driver is None:
         raise SigmaConfigError(f"database: no driver is known for {scheme!r}, only for {', '.join(SCHEMES)}.")
@@ -109,8 +205,10 @@ def _open_adbc(address: str, scheme: str, query: str | None) -> RecordBatches:
     if find_spec(driver) is None:
         package = driver.replace("_", "-")
         raise SigmaConfigError(f"database: {scheme} needs a driver. Install it: python -m pip install {package}")
-    name = f"{scheme}: {query:.60}"
-    with reading(name), import_module(f"{driver}.dbapi").connect(address) as connection, connection.cursor() as cursor:
-        cursor.execute(query)
-        table = cursor.fetch_arrow_table()
-    return open_object(table, name)
+    module = import_module(f"{driver}.dbapi")
+    try:
+        with module.connect(address) as connection, connection.cursor() as cursor:
+            yield cursor
+    except module.Error as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".")
+        raise SigmaDataError(f"{name_query(address, query)}: {reason}. Correct the query, or the address.") from None

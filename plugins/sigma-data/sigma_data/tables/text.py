@@ -130,7 +130,7 @@ class TextTable:
         )  # fmt: skip
 
     def _pieces(self) -> Iterator[Piece]:
-        return pieces(self.source, self.dialect.encoding, self._before, self.dialect.delimiter)
+        return pieces(self.source, self.dialect.encoding, self._before, self.dialect.delimiter, len(self.names))
 
     def _parse(self, piece: Piece, types: Mapping[str, Any] = {}, columns: Sequence[str] | None = None) -> Any:
         own = self.dialect
