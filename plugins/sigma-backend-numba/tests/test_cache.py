@@ -21,7 +21,7 @@ import pytest
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import files, lookup, units
 from sigma_backend_numba.compiler import machine_code
-from sigma_backend_numba.compiler.machine_code import compile_unit
+from sigma_backend_numba.compiler.machine_code import translate_unit
 from sigma_backend_numba.compiler.units import ProgramText
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
@@ -391,7 +391,7 @@ def symbols(
     source, found = ProgramText(text, lookup._names(text), about), set[str]()
     waiting = [source.burst]
     while waiting:
-        _, called, _ = compile_unit(source, waiting.pop())
+        _, called = translate_unit(source, waiting.pop())
         found |= {unit.symbol for unit in called}
         waiting += called
     return found

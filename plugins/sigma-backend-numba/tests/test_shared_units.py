@@ -14,7 +14,7 @@ import pytest
 
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import files, lookup
-from sigma_backend_numba.compiler.machine_code import _assembly
+from sigma_backend_numba.compiler.machine_code import translate_unit
 from sigma_backend_numba.compiler.units import ProgramText
 from sigma_backend_numba.emit.nest_values import follows_from
 from sigma_backend_numba.emit.program_text import source
@@ -48,7 +48,7 @@ def units_of(step: Step) -> set[str]:
     program, found = ProgramText(text, lookup._names(text)), set[str]()
     waiting = [program.burst]
     while waiting:
-        _, called = _assembly(program, waiting.pop())
+        _, called = translate_unit(program, waiting.pop())
         waiting += [unit for unit in called if unit.symbol not in found]
         found |= {unit.symbol for unit in called}
     return found
