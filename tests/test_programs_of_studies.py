@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from sigma_backend_numba.cache import lookup
+from sigma_backend_numba.cache import lookup, units
+from sigma_backend_numba.compiler import machine_code
 from sigma_run.launcher import main
 
 pytestmark = pytest.mark.rooms
@@ -53,3 +55,35 @@ def test_a_network_with_one_other_size_compiles_few_units(cache: Path) -> None:
     more = count(cache)
     assert more[0] == 2 * programs
     assert 0 < more[1] - units < units
+
+
+def units_by_program(monkeypatch: pytest.MonkeyPatch, cache: Path) -> list[int]:
+    """Return a list to which each program that is compiled adds its number of new units."""
+    numbers: list[int] = []
+    assemble = units.assemble
+
+    def counting(*given: Any) -> Any:
+        before = count(cache)[1]
+        result = assemble(*given)
+        numbers.append(count(cache)[1] - before)
+        return result
+
+    monkeypatch.setattr(lookup, "assemble", counting)
+    return numbers
+
+
+def test_last_batches_and_batches_of_other_sizes_compile_few_units(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_code, "SPEED", 0)
+    numbers = units_by_program(monkeypatch, cache)
+    command = ["run", "residual", "--backend", "numba", "--epochs", "1", "--quiet"]
+    assert main(command) == 0
+    training, last, *_ = numbers
+    assert training > 50
+    assert last <= 5
+    for change in (["--seed", "1"], ["--set", "data.batch_size=64"], ["--set", "data.batch_size=32"]):
+        numbers.clear()
+        lookup._loaded.clear()
+        assert main([*command, *change]) == 0
+        assert max(numbers, default=0) <= 5, change

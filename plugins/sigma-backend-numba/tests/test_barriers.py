@@ -44,6 +44,17 @@ def test_sums_of_rows_are_those_of_the_forward_pass_and_sums_over_the_batch_are_
     assert "later" in names(Graph((), (again,)))
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_the_place_of_a_maximum_is_found_behind_a_barrier(axis: int) -> None:
+    x, gate = symbol((6, 32)), symbol(())
+    values = (x, ops.barrier(x, gate))
+    graph = Graph((x, gate), tuple(ops.argmax(value, axis=axis) for value in values))
+    for result in compute(graph, ROWS, np.ones((), "f4")):
+        np.testing.assert_array_equal(result, ROWS.argmax(axis, keepdims=True))
+    first, second = lower_barriers(graph).outputs
+    assert (first is second) == (axis == 1)
+
+
 def test_a_sum_that_the_forward_pass_lacks_is_computed_behind_the_barrier() -> None:
     x, gate = symbol((6, 32)), symbol(())
     (total,) = lower_barriers(Graph((x, gate), (ops.sum(ops.barrier(x, gate), axis=(1,)),))).outputs

@@ -21,7 +21,7 @@ import pytest
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import files, lookup, units
 from sigma_backend_numba.compiler import machine_code
-from sigma_backend_numba.compiler.machine_code import compile_unit
+from sigma_backend_numba.compiler.machine_code import translate_unit
 from sigma_backend_numba.compiler.units import ProgramText
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, interpret, numpy_namespace, symbol
@@ -371,9 +371,9 @@ TEXT = """def task0(x, n):
     x[n] = {number}
 
 
-def task{name}(x, n):
-    task0(x, n)
-    task0(x, n + 1)
+def task{name}(x, {last}):
+    task0(x, {last})
+    task0(x, {last} + 1)
 
 
 def burst(table, n, t, T):
@@ -383,13 +383,15 @@ def burst(table, n, t, T):
 """
 
 
-def symbols(number: int = 1, name: int = 1, kind: str = "as_i8", argument: str = "3", about: str = "") -> set[str]:
+def symbols(
+    number: int = 1, name: int = 1, kind: str = "as_i8", argument: str = "3", about: str = "", last: str = "n"
+) -> set[str]:
     """Return the symbols of a program's units."""
-    text = TEXT.format(number=number, name=name, kind=kind, argument=argument)
+    text = TEXT.format(number=number, name=name, kind=kind, argument=argument, last=last)
     source, found = ProgramText(text, lookup._names(text), about), set[str]()
     waiting = [source.burst]
     while waiting:
-        _, called, _ = compile_unit(source, waiting.pop())
+        _, called = translate_unit(source, waiting.pop())
         found |= {unit.symbol for unit in called}
         waiting += called
     return found
@@ -408,6 +410,11 @@ def test_a_small_number_that_a_unit_is_called_with_is_part_of_its_symbol(argumen
 
 def test_all_large_numbers_share_a_unit() -> None:
     assert symbols(argument="5000") == symbols(argument="9000") == symbols(argument="n")
+
+
+@pytest.mark.parametrize("argument", ["4", "n", "5000", "-3"])
+def test_an_argument_that_is_called_a_number_is_no_part_of_a_units_symbol(argument: str) -> None:
+    assert symbols(last="number1") == symbols(last="number1", argument=argument)
 
 
 def test_the_number_of_a_function_is_no_part_of_its_symbol() -> None:

@@ -220,7 +220,7 @@ def test_both_forms_compile_for_their_processors(
     program, listing = ProgramText(source(job).text, vars(runtime)), ""
     waiting = [program.burst]
     while waiting:
-        assembly, called = machine_code._assembly(program, waiting.pop())
+        assembly, called = machine_code.translate_unit(program, waiting.pop())
         listing += target.emit_assembly(llvm().parse_assembly(assembly))
         waiting += called
     assert instruction in listing

@@ -9,44 +9,65 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import platform
-from collections.abc import Sequence
-from functools import cache
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from sigma_backend_numba.cache import files
 from sigma_backend_numba.compiler import machine_code
-from sigma_backend_numba.compiler.machine_code import Kernels, compile_unit, free_memory
-from sigma_backend_numba.compiler.processor import processor
-from sigma_backend_numba.compiler.units import ProgramText, ProgramUnit
+from sigma_backend_numba.compiler.machine_code import Kernels, emit_code, free_memory, translate_unit
+from sigma_backend_numba.compiler.processor import cores, processor
+from sigma_backend_numba.compiler.units import ProgramText
+from sigma_backend_numba.compiler.workers import Workers
+
+Emitted = tuple[bytes, set[str]]  # object code, and the symbols of kernels that are linked in
 
 
 def assemble(source: ProgramText, kernels: Kernels, keep: bool = True) -> tuple[list[bytes], set[str]]:
     """Return the object code of a program's units, the burst first, and the symbols of kernels that are linked in.
 
-    The burst is compiled for this program; other units are looked up if they are to be kept.
+    The burst is compiled for this program; other units are looked up if they are to be kept.  This thread translates
+    units, while others emit the code of those that are translated.
     """
-    code, waiting, joined = compile_unit(source, source.burst, kernels)
-    codes = {source.burst.symbol: code}
-    while waiting:
-        if (unit := waiting.pop()).symbol not in codes:
-            entry = (files.read(f"{unit.symbol}.o") if keep else None) or _compile_and_store(
-                source, unit, kernels, keep
-            )
-            (references, own, _), (codes[unit.symbol],) = unpack(entry)
-            joined.update(own)
-            waiting += [source.resolve(unit, reference) for reference in references]
+    calls: dict[str, Callable[[], Emitted]] = {}
+    waiting = [source.burst]
+    with Workers(_count_threads()) as workers:
+        while waiting:
+            if (unit := waiting.pop()).symbol not in calls:
+                name = f"{unit.symbol}.o" if keep and unit != source.burst else ""
+                entry = files.read(name) if name else None
+                if entry is None:
+                    assembly, called = translate_unit(source, unit)
+                    references = [source.reference(unit, other) for other in called] if name else []
+                    calls[unit.symbol] = workers.submit(_emit_and_store, assembly, kernels, references, name).result
+                else:
+                    (references, joined, _), (code,) = unpack(entry)
+                    called = [source.resolve(unit, reference) for reference in references]
+                    calls[unit.symbol] = partial(_give_back, code, joined)
+                waiting += called
+        results = [call() for call in calls.values()]
     free_memory()
-    return [*codes.values()], joined
+    return [code for code, _ in results], {symbol for _, joined in results for symbol in joined}
 
 
-def _compile_and_store(source: ProgramText, unit: ProgramUnit, kernels: Kernels, keep: bool) -> bytes:
-    """Return references to the units that a unit calls, the kernels linked into it, and its code; store them."""
-    code, called, joined = compile_unit(source, unit, kernels)
-    entry = pack([[source.reference(unit, other) for other in called], sorted(joined)], [code])
-    if keep:
-        files.write(f"{unit.symbol}.o", entry)
-    return entry
+def _emit_and_store(assembly: str, kernels: Kernels, references: Sequence[Any], name: str) -> Emitted:
+    """Return the code of a unit and the kernels linked into it; store them under a name, if there is one."""
+    code, joined = emit_code(assembly, kernels)
+    if name:
+        files.write(name, pack([references, sorted(joined)], [code]))
+    return code, joined
+
+
+def _give_back(code: bytes, joined: Sequence[str]) -> Emitted:
+    """Return what the cache has of a unit."""
+    return code, {*joined}
+
+
+def _count_threads() -> int:
+    """Return the number of threads that emit code: one beside a training that goes on meanwhile."""
+    return cores() if threading.current_thread() is threading.main_thread() else 1
 
 
 def pack(head: Sequence[Any], codes: Sequence[bytes]) -> bytes:

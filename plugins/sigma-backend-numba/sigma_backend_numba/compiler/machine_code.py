@@ -1,6 +1,7 @@
 """Optimise LLVM for this processor, emit it as an object file, and load it as a function.
 
-External functions are resolved by symbol, so that object files can be kept on disk.  ``$SIGMA_NUMBA_OPTIMISATION`` is
+Several threads do so at once, each for a module in a context of its own.  External functions are resolved by symbol, so
+that object files can be kept on disk.  ``$SIGMA_NUMBA_OPTIMISATION`` is
 LLVM's level, 0 to 3, for tests: at 0, programs compile in less than half the time, are slow, and round differently.
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 from sigma_backend_numba.compiler.blas_library import blas
 from sigma_backend_numba.compiler.processor import llvm, processor
 from sigma_backend_numba.compiler.units import ProgramText, ProgramUnit
+from sigma_backend_numba.compiler.workers import run_apart
 from sigma_backend_numba.scalars import FROM_C
 
 Burst = Callable[[int, int, int, int], int]
@@ -33,17 +35,43 @@ SPEED = int(os.environ.get("SIGMA_NUMBA_OPTIMISATION", "3"))
 INTERLEAVED = "-enable-masked-interleaved-mem-accesses"
 _CALL = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 4)  # releases the GIL
 _engines: list[Any] = []  # a function is valid as long as its engine exists
-_lock = threading.Lock()
+_lock = threading.RLock()
+_targets = threading.local()  # of each thread, by level
+
+
+def _target(speed: int) -> Any:
+    """Return this thread's target machine."""
+    machines, level = vars(_targets), f"level {speed}"
+    if level not in machines:
+        machines[level] = _make_target(speed)
+    return machines[level]
+
+
+def _make_target(speed: int) -> Any:
+    with _lock:
+        _prepare()
+    name, features = processor()
+    return llvm().Target.from_default_triple().create_target_machine(name, features, opt=speed, jit=True)
 
 
 @cache
-def _target(speed: int) -> Any:
+def _prepare() -> None:
+    """Initialise LLVM, and register the external functions that programs call."""
     llvm().initialize_native_target()
     llvm().initialize_native_asmprinter()
     llvm().set_option("sigma", INTERLEAVED)
     _register()
-    name, features = processor()
-    return llvm().Target.from_default_triple().create_target_machine(name, features, opt=speed, jit=True)
+
+
+@cache
+def _layout() -> tuple[str, str]:
+    """Return the names of the target and of how its data lie in memory."""
+
+    def read() -> tuple[str, str]:
+        target = _target(SPEED)
+        return target.triple, str(target.target_data)
+
+    return run_apart(read)
 
 
 def _register() -> None:
@@ -77,27 +105,15 @@ def _mathematics() -> ctypes.CDLL:
         return ctypes.CDLL(None)
 
 
-def compile_unit(
-    source: ProgramText, unit: ProgramUnit, kernels: Kernels = MappingProxyType({})
-) -> tuple[bytes, list[ProgramUnit], set[str]]:
-    """Return the object code of a unit, the units that it calls, and the symbols of kernels that are linked into it.
-
-    A kernel that calls anything local to its process stays external.
-    """
-    with _lock:
-        assembly, called = _assembly(source, unit)
-        code, joined = _emit_code(assembly, kernels)
-        return code, called, joined
-
-
-def _assembly(source: ProgramText, unit: ProgramUnit) -> tuple[str, list[ProgramUnit]]:
+def translate_unit(source: ProgramText, unit: ProgramUnit) -> tuple[str, list[ProgramUnit]]:
     """Return a unit as LLVM's text, and the units that it calls."""
     from sigma_backend_numba.compiler.translate import Module  # not needed if the code is cached
 
-    with _collect_after(0):
-        translated, target = Module(source), _target(SPEED)
+    triple, layout = _layout()
+    with _lock, _collect_after(0):
+        translated = Module(source)
         translated.translate(unit)
-        translated.ir.triple, translated.ir.data_layout = target.triple, str(target.target_data)
+        translated.ir.triple, translated.ir.data_layout = triple, layout
         assembly, called = str(translated.ir), [*translated.called]
         del translated
     return assembly, called
@@ -120,15 +136,42 @@ def _collect_after(generation: int) -> Iterator[None]:
             gc.enable()
 
 
-def _emit_code(assembly: str, kernels: Kernels) -> tuple[bytes, set[str]]:
-    """Return the object code of LLVM's text, and the symbols of those kernels that it calls and that are linked in."""
-    module = llvm().parse_assembly(assembly)
+def emit_code(assembly: str, kernels: Kernels = MappingProxyType({})) -> tuple[bytes, set[str]]:
+    """Return the object code of LLVM's text, and the symbols of those kernels that it calls and that are linked in.
+
+    A kernel that calls anything local to its process stays external.
+    """
     called = [symbol for symbol in kernels if f'@"{symbol}"' in assembly]
-    within = {symbol for symbol in called if _link_kernel(module, symbol, *kernels[symbol]())}
-    module.verify()
-    _optimise(module)
-    code: bytes = _target(SPEED).emit_object(module)
-    return code, within
+    with llvm().create_context() as context, llvm().parse_assembly(assembly, context) as module:
+        within = {symbol for symbol in called if _link_kernel(module, context, symbol, kernels[symbol])}
+        module.verify()
+        _optimise(module)
+        return _emit_object(module), within
+
+
+def _emit_object(module: Any) -> bytes:
+    """Return a module as an object file."""
+    library = llvm().ffi.lib
+    with llvm().ffi.OutputString() as error:
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(_target(SPEED), module, 1, error)
+        if not buffer:
+            raise RuntimeError(str(error))
+    try:
+        return ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer))
+    finally:
+        library.LLVMPY_DisposeMemoryBuffer(buffer)
+
+
+@cache
+def _unlocked(name: str) -> Any:
+    """Return a function of llvmlite's library that several threads may call at once, each for its own context.
+
+    llvmlite lets one thread into LLVM at a time, as the context that it takes by default is one for all.
+    """
+    locked = getattr(llvm().ffi.lib, name)
+    function = getattr(ctypes.CDLL(llvm().ffi.lib._name), name)
+    function.argtypes, function.restype = locked.argtypes, locked.restype
+    return function
 
 
 def free_memory() -> None:
@@ -141,22 +184,24 @@ def free_memory() -> None:
 def _optimise(module: Any) -> None:
     options = llvm().create_pipeline_tuning_options(speed_level=SPEED)
     options.loop_vectorization = options.slp_vectorization = True
-    builder = llvm().create_pass_builder(_target(SPEED), options)
-    builder.getModulePassManager().run(module, builder)
+    with llvm().create_pass_builder(_target(SPEED), options) as builder:
+        _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
 
 
-def _link_kernel(module: Any, symbol: str, code: str, name: str) -> bool:
+def _link_kernel(module: Any, context: Any, symbol: str, make: Callable[[], tuple[str, str]]) -> bool:
     """Link a kernel into a module under its symbol, if it calls only the C library; return whether it was linked."""
-    kernel = llvm().parse_assembly(code)
-    kernel.get_function(name).name = symbol
-    for own in (*kernel.functions, *kernel.global_variables):
-        if not own.is_declaration and own.name != symbol:
-            own.linkage = "internal"
-    _optimise(kernel)  # what remains of Numba's own functions is used
-    if not all(_found_everywhere(x.name) for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration):
-        return False
-    kernel._owned = True  # LLVM destroys it: Ctrl-C before llvmlite notes that must not destroy it twice
-    module.link_in(kernel)
+    with _lock:
+        code, name = make()
+    with llvm().parse_assembly(code, context) as kernel:
+        kernel.get_function(name).name = symbol
+        for own in (*kernel.functions, *kernel.global_variables):
+            if not own.is_declaration and own.name != symbol:
+                own.linkage = "internal"
+        _optimise(kernel)  # what remains of Numba's own functions is used
+        outside = (x.name for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration)
+        if not all(map(_found_everywhere, outside)):
+            return False
+        module.link_in(kernel)
     module.get_function(symbol).linkage = "internal"
     return True
 
@@ -170,13 +215,16 @@ def _found_everywhere(name: str) -> bool:
 
 def load_burst(codes: Sequence[bytes], addresses: Mapping[str, int] = MappingProxyType({})) -> Burst:
     """Load the burst of object files, given the addresses of external functions by symbol."""
+    return run_apart(_load, codes, addresses)
+
+
+def _load(codes: Sequence[bytes], addresses: Mapping[str, int]) -> Burst:
     with _lock:
         for symbol, address in addresses.items():
             llvm().add_symbol(symbol, address)
-        target = _target(SPEED)
+        target = _make_target(SPEED)  # which the engine destroys, if it is destroyed
         module = llvm().parse_assembly("")
         module.triple = target.triple
-        module._owned = True  # by the engine, as above
         engine = llvm().create_mcjit_compiler(module, target)
         for code in codes:
             engine.add_object_file(llvm().ObjectFileRef.from_data(code))

@@ -12,6 +12,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from sigma_backend_numba.compiler.workers import run_apart
+
 AMX, DOTS = "AMX", "dot products of AVX-512"  # forms of products of bfloat16
 TILES, PAIRS = ("amx-tile", "amx-bf16", "avx512f", "avx512bw"), ("avx512bf16", "avx512f", "avx512bw")  # their features
 AMD = "znver"  # what LLVM's names of such processors begin with
@@ -25,10 +27,17 @@ def llvm() -> Any:
     return import_module("llvmlite.binding")
 
 
+def cores() -> int:
+    """Return the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 @cache
 def processor() -> tuple[str, str]:
     """Return the name of this processor and its features."""
-    name, features = llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten().split(",")
+    name, features = run_apart(
+        lambda: (llvm().get_host_cpu_name(), llvm().get_host_cpu_features().flatten().split(","))
+    )
     if os.environ.get("SIGMA_NUMBA_REGISTERS") == "256":
         features = [f"-{each[1:]}" if each[1:].startswith(WIDER) else each for each in features]
     if "+avx2" in features:  # LLVM would vectorise the outer one of two short loops, whose elements are strided

@@ -20,6 +20,7 @@ from sigma_backend_numba.compiler.language import Routine
 CALL = re.compile(r"\b(?:task|leg)\d++\b")
 LEG = "leg"  # what the names of parts of a burst begin with
 BURST = "burst"
+OPEN = "number"  # what the names of numbers begin with that a unit is not compiled for
 
 
 @frozen
@@ -67,6 +68,9 @@ class ProgramText:
     ) -> ProgramUnit:
         """Return the unit of a function for such operands."""
         name = routine.function.__name__ if routine else name
+        if routine is None:
+            given = zip(self.trees[name].args.args, numbers, strict=True)
+            numbers = tuple(None if x.arg.startswith(OPEN) else number for x, number in given)
         text = f"{routine.function.__module__}.{name}" if routine else self._digest(name)
         parts = (self.made_of, text, *kinds, *map(str, numbers))
         symbol = "unit_" + hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -139,7 +139,8 @@ def kernel_parts(task: Task, node: Node) -> None:
     room = _planes(task, planes, how.channels, 0, dtype)
     filled = planes.write_fill(room, "sample", how.channels, dtype)
     sums, last = (_sums if how.group_sides[1] >= FEW else _add_channel_by_channel)(task, how, planes, room, dtype)
-    begin, end = (f"({part}) * {samples} // {task.chunks}" for part in ("ch", "ch + 1"))
+    every, pieces = task.number(samples), task.number(task.chunks)
+    begin, end = (f"({part}) * {every} // {pieces}" for part in ("ch", "ch + 1"))
     task.lines += [
         f"total = at({out}, ch * {whole})", f"if lo == {begin}:",
         f"    for q in range({whole}):", f"        total[q] = {literal(0, dtype)}", "for n in range(lo, hi):",

@@ -122,10 +122,19 @@ class MatrixProduct:
             tiles = self._tiles(scale, added)
             lines = [*self._row_selection(row), f"left = {a}", f"right = {b}", f"to = {c}"]
             return [*lines, *self._scratch, *tiles.lines(m, n, ready)]
+        length = self._write_inner(inner)
         return [
-            f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {inner}, {scale}, "
+            f"{'sgemm' if kind == 'f4' else 'dgemm'}({self.a.turned}, {self.b.turned}, {m}, {n}, {length}, {scale}, "
             f"{a}, {self.a.leading}, {b}, {self.b.leading}, {literal(added, self.core.dtype)}, {c}, {columns})"
         ]
+
+    def _write_rows(self, rows: int) -> str:
+        """Return a number of rows: an argument if they are those of the batch, and BLAS loops over them."""
+        return self.task.number(rows) if self._algorithm == BLAS and not self.a.turned else str(rows)
+
+    def _write_inner(self, inner: int) -> str:
+        """Return the inner side, or what follows from it: an argument if it is that of the batch, as in a gradient."""
+        return self.task.number(inner) if self.a.turned else str(inner)
 
     @cached_property
     def _route(self) -> Route:
@@ -152,7 +161,8 @@ class MatrixProduct:
         down, along = (1, self.a.leading) if self.a.turned else (self.a.leading, 1)
         right, packed = (self.b.leading, self.b.turned), self._algorithm == PANELS
         sides, resident = self.sides, self.a.resident
-        return Tiles(self.core.dtype, *sides, down, along, *right, sides[1], scale, added, packed, resident)
+        number = self._write_inner
+        return Tiles(self.core.dtype, *sides, down, along, *right, sides[1], scale, added, packed, resident, number)
 
     def _row_selection(self, row: str) -> list[str]:
         """Return the line that names the rows taken from the block, from a row on, if the operand is one."""
@@ -194,7 +204,8 @@ class MatrixProduct:
             self.task.cut(most, cost, -(-side // unit))
         else:
             self.task.cut(min(self._route.pieces, int(work // WORK)), cost, side, 32)
-        self.task.lines += [f"e0 = lo * {unit}", f"e1 = min(hi * {unit}, {side})"]
+        end = self._write_rows(side) if by_rows else str(side)
+        self.task.lines += [f"e0 = lo * {unit}", f"e1 = min(hi * {unit}, {end})"]
 
     def _cost(self, work: float) -> float:
         """Return the cost of the product, and of exponentials and the like that follow it."""
@@ -236,7 +247,7 @@ class MatrixProduct:
         else:
             to = f"at({pointer}, e0)"
             self.task.lines += self.gemm(
-                str(rows), "e1 - e0", self.a.pointer_to(""), self.b.pointer_to("", column="e0"), to
+                self._write_rows(rows), "e1 - e0", self.a.pointer_to(""), self.b.pointer_to("", column="e0"), to
             )
             self.task.lines += epilogue(self.task, self.core, pointer, "", {1: ("e0", "e1")})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import isclose, isfinite, prod
 
 from attrs import define, field
 
@@ -13,8 +13,23 @@ from sigma_backend_numba.emit.task import Task
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.plan.axis_maps import operand, values
 from sigma_backend_numba.plan.groups import Space
-from sigma_backend_numba.scalars import literal, text
+from sigma_backend_numba.scalars import FLOATING, literal, text
 from sigma_kernel.graph import Node, topological_order
+
+ROUNDING = 1e-6  # relative error of a constant that was computed from the number of rows
+
+
+def follows_from(value: float, rows: int) -> bool:
+    """Return whether a constant may be computed from the number of rows.
+
+    It is one over them, or a multiple n of them, or n / (n - 1), as in an unbiased variance.
+    """
+    if rows < 2 or not isfinite(value) or value in (0, 1):
+        return False
+    counts = (n for n in (value, value / (value - 1)) if n > 1)
+    return isclose(1 / value, rows, rel_tol=ROUNDING) or any(
+        isclose(n, round(n / rows) * rows, rel_tol=ROUNDING) for n in counts
+    )
 
 
 @define(eq=False)
@@ -80,7 +95,7 @@ class NestValues:
         """Return the name or literal of a value in a pass; write its load first if there is none."""
         root = source(x)
         if root.op == "constant":
-            return literal(root.attrs["value"], root.dtype)
+            return self._constant(root)
         if root in self.task.schedule.grouping.free:
             return self._free(root)
         for key in ((root, number), (root, -1)):
@@ -90,6 +105,12 @@ class NestValues:
             return self.load_saved(root, number)
         address = self.addresses.address_of(x, m)
         return self._load(root, address, self.loops.depth_of(address.strides), number)
+
+    def _constant(self, root: Node) -> str:
+        """Return the literal of a constant, or an argument if it follows from the number of rows."""
+        value, rows = root.attrs["value"], self.task.schedule.form.rows
+        counts = root.dtype in FLOATING and follows_from(value, rows)
+        return self.task.number(float(value), root.dtype) if counts else literal(value, root.dtype)
 
     def load_saved(self, root: Node, number: int) -> str:
         """Write the load of a value from its row of scratch, and return its name."""

@@ -17,10 +17,10 @@ from attrs import define, evolve, field, frozen
 
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.functions import Library, write_all
-from sigma_backend_numba.emit.task import Block, Pointer, indent, size
+from sigma_backend_numba.emit.task import Argument, Block, NumberArgument, Pointer, Task, indent, size
 from sigma_backend_numba.lower.canonical import STEER, Form, Wiring
 from sigma_backend_numba.lower.kernels import Kernel, used
-from sigma_backend_numba.scalars import FLOATING, SHORT
+from sigma_backend_numba.scalars import FLOATING, SHORT, literal
 from sigma_kernel.graph import Graph
 
 ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
@@ -105,7 +105,7 @@ def source(job: Job) -> ProgramSource:
     form, library = Form(job.graph, job.frame), Library()
     stages = write_all(form, library)
     threads = _threads(stages)
-    tasks = [task for stage in stages for block in stage for task in block.tasks]
+    tasks = _list_tasks(stages)
     for task in tasks if threads == 1 else ():
         task.join()
     scratch = max((task.scratch for task in tasks), default=0) + 256
@@ -114,6 +114,11 @@ def source(job: Job) -> ProgramSource:
     burst = _Burst(unfinished, job.batch, f"local = scratch + {scratch}").texts(stages, job.watched)
     text = "\n\n".join([*([ROUGHLY] if job.approximate else []), *library.text(), *burst]) + "\n"
     return evolve(unfinished, text=text)
+
+
+def _list_tasks(stages: list[list[Block]]) -> list[Task]:
+    """Return the tasks of these stages."""
+    return [task for stage in stages for block in stage for task in block.tasks]
 
 
 def _threads(stages: list[list[Block]]) -> int:
@@ -149,7 +154,7 @@ class _Burst:
         """Return the functions; the last one is the burst."""
         program, legs = self.program, _legs(stages, self.program.threads > 1)
         output = None if watched is None else Pointer("output", watched, program.graph.outputs[watched].dtype)
-        every = {pointer for stage in stages for block in stage for task in block.tasks for pointer in task.arguments}
+        every = {pointer for task in _list_tasks(stages) for pointer in task.pointers}
         body = self._stages(legs[0]) if len(legs) == 1 else self._calls(legs)
         own = _read(legs[0], body) if len(legs) == 1 else {}
         own |= {p: _name(p) for p in every if p.kind == "rows"} | ({} if output is None else {output: _name(output)})
@@ -224,10 +229,9 @@ class _Burst:
 
 def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
     """Return the arguments of these stages that come from the table, with their names, if ``lines`` mention them."""
-    tasks = [task for stage in stages for block in stage for task in block.tasks]
     mentioned = set(re.findall(r"\w++", "\n".join(lines)))
     every = dict.fromkeys(
-        p.beginning for task in tasks for p in task.arguments if p.kind in ("input", "output", "rows")
+        p.beginning for task in _list_tasks(stages) for p in task.pointers if p.kind in ("input", "output", "rows")
     )
     return {p: name for p in every if (name := _name(p)) in mentioned}
 
@@ -255,8 +259,10 @@ def _write_row_checks(program: ProgramSource, batch: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _name(pointer: Pointer) -> str:
-    """Return the argument that a task gets for a pointer."""
+def _name(pointer: Argument) -> str:
+    """Return the argument that a task gets for a pointer or a number."""
+    if isinstance(pointer, NumberArgument):
+        return literal(pointer.value, pointer.dtype)
     name = pointer.kind if pointer.kind in ("rows", "fault") else f"{pointer.kind}{pointer.number}"
     if pointer.kind == "local":
         name = f"as_{SHORT[pointer.dtype]}(local + {pointer.number} - n * {pointer.step})"

@@ -100,7 +100,8 @@ class Tiles:
 
     The elements of ``left`` are ``down`` and ``along`` apart; rows of ``right`` (columns if transposed, ``turned``) are
     ``leading`` apart, those of the result ``apart``.  A product that is ``packed`` reads panels only.  Of a
-    ``resident`` block of samples, ``left`` is the rows with the numbers in ``among``, or their transpose.
+    ``resident`` block of samples, ``left`` is the rows with the numbers in ``among``, or their transpose.  ``number``
+    writes the inner side and what follows from it.
     """
 
     dtype: str
@@ -116,6 +117,7 @@ class Tiles:
     added: bool
     packed: bool
     resident: bool = False
+    number: Callable[[int], str] = str
 
     @cached_property
     def lanes(self) -> int:
@@ -192,7 +194,7 @@ class Tiles:
         """Return the product of the given rows and columns: all of them, or a piece.  ``ready``: panels are packed."""
         lines = self._pass(rows, columns, ready)
         if self.deep == self.inner:
-            return ["k0, length = 0, " + str(self.inner), *lines]
+            return ["k0, length = 0, " + self.number(self.inner), *lines]
         head = [f"for k0 in range(0, {self.inner}, {self.deep}):", f"    length = min({self.deep}, {self.inner} - k0)"]
         return [*head, *indent(lines)]
 
@@ -209,7 +211,7 @@ class Tiles:
     def pack(self, first: str, last: str) -> list[str]:
         """Return lines that pack all panels of some columns."""
         where = f"at(room, (j - {first}) * length)" if first != "0" else "at(room, j * length)"
-        lines = ["k0, length = 0, " + str(self.inner)] if self.is_packed_once else []
+        lines = ["k0, length = 0, " + self.number(self.inner)] if self.is_packed_once else []
         return [*lines, *self._loop_over_panels(first, last, lambda p: [f"panel = {where}", *self._pack(p)])]
 
     def _loop_over_panels(self, first: str, last: str, inside: Callable[[Parts], list[str]]) -> list[str]:
@@ -385,9 +387,10 @@ class TilePrefetch:
         """Return how much of the next panel this tile packs."""
         tiles, (beside, groups, share) = self.tiles, self.shares
         tile = f"(i // {tiles.shape.rows})"
-        place = f"{tile} // {groups} * {share * tiles.leading} + {tile} % {groups} * {beside * tiles.lanes}"
+        down = tiles.number(share * tiles.leading)
+        place = f"{tile} // {groups} * {down} + {tile} % {groups} * {beside * tiles.lanes}"
         places = range(0, beside * tiles.lanes, tiles.lanes)
-        return Ahead("come", f"at(next, {place})", places, tiles.leading, str(share))
+        return Ahead("come", f"at(next, {place})", places, tiles.leading, tiles.number(share))
 
     def rows(self, count: str, first: str) -> Aheads:
         """Return the share of a tile in the rows that follow those from i on, if they are transposed or of a block.
@@ -401,8 +404,8 @@ class TilePrefetch:
             return self._samples(count, first) if tiles.resident else []
         share = -(-tiles.deep // -(-tiles.span // tiles.wide)) if tiles.by_rows else tiles.deep
         each = min(-(-share // max(tiles.deep // APART, 1)), APART)
-        steps, column = str(-(-share // each)), f"i + {2 * tiles.shape.rows - 1}"
-        row = f"k0 + (j - {first}) // {tiles.wide} * {share}" if tiles.by_rows else "k0"
+        steps, column = tiles.number(-(-share // each)), f"i + {2 * tiles.shape.rows - 1}"
+        row = f"k0 + (j - {first}) // {tiles.wide} * {tiles.number(share)}" if tiles.by_rows else "k0"
         if not tiles.by_rows:
             steps = f"sel(j == 0, {steps}, 0)"
         if tiles.resident:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from sigma_backend_numba.emit.task import Block, Pointer, Task, indent, size
+from sigma_backend_numba.emit.task import Argument, Block, NumberArgument, Task, indent, size
 from sigma_backend_numba.lower.canonical import STATE, Form, Wiring
 from sigma_backend_numba.lower.layout import source
 from sigma_backend_numba.scalars import SHORT
@@ -100,7 +100,7 @@ class Scan:
             lines += self._copies(self._stack(i)[1:], f"c{i}", self._output(i))
         fault = self.task.argument("fault", 0, "int64")
         for task in tasks:
-            lines += task.write_chunks(lambda pointer: _resolve_pointer(pointer, fault))
+            lines += task.write_chunks(lambda argument: self._resolve(argument, fault))
         for i, output in enumerate(outputs[self.carries :], self.carries):
             lines += self._copies(self.parts.get(i, [])[1:], f"n{i}", output)
         return lines + [f"c{i} = n{i}" for i in range(self.carries)]
@@ -122,6 +122,14 @@ class Scan:
         """Return lines that copy a value to its place in further stacks."""
         return [f"copied({self._entry(to, 't', like)}, {value}, {_bytes(like)})" for to in stacks]
 
+    def _resolve(self, argument: Argument, fault: str) -> str:
+        """Return what a task of the body gets for an argument."""
+        if isinstance(argument, NumberArgument):
+            return self.task.number(argument.value, argument.dtype)
+        names = {"input": f"c{argument.number}", "output": f"n{argument.number}", "fault": fault}
+        whole = names.get(argument.kind) or f"as_{SHORT[argument.dtype]}({argument.kind} + {argument.number})"
+        return argument.write_pointer(whole)
+
     # -- places --------------------------------------------------------------------------------------------------------
     def _output(self, i: int) -> Node:
         node: Node = self.node.attrs["body"].outputs[i]
@@ -139,10 +147,3 @@ class Scan:
 
 def _bytes(node: Node) -> int:
     return size(node) * BYTES[node.dtype]
-
-
-def _resolve_pointer(pointer: Pointer, fault: str) -> str:
-    """Return the argument that a task of the body gets for a pointer."""
-    names = {"input": f"c{pointer.number}", "output": f"n{pointer.number}", "fault": fault}
-    whole = names.get(pointer.kind) or f"as_{SHORT[pointer.dtype]}({pointer.kind} + {pointer.number})"
-    return pointer.write_pointer(whole)

@@ -1,4 +1,4 @@
-"""The text of one task: a function of pointers and of a range of the axis that is cut into chunks.
+"""The text of one task: a function of pointers, of numbers, and of a range of the axis that is cut into chunks.
 
 Names are numbered in the order of use, so that equal tasks have equal text and are compiled once.
 """
@@ -10,6 +10,7 @@ from math import prod
 
 from attrs import define, evolve, field, frozen
 
+from sigma_backend_numba.compiler.units import OPEN
 from sigma_backend_numba.emit.costs import PIECE
 from sigma_backend_numba.lower.canonical import CHUNKS
 from sigma_backend_numba.plan.groups import Group
@@ -42,13 +43,24 @@ class Pointer:
         return f"at({name}, {self.offset})" if self.offset else name
 
 
+@frozen
+class NumberArgument:
+    """One argument of a task: a number, such as that of the rows, that its code does not depend on."""
+
+    value: float
+    dtype: str
+
+
+Argument = Pointer | NumberArgument
+
+
 @define(eq=False)
 class Task:
     """One group as text, in ``chunks`` of ``extent``.  Costs are in nanoseconds, ``scratch`` is in bytes."""
 
     schedule: GroupSchedule
     group: Group
-    arguments: dict[Pointer, str] = field(factory=dict, init=False)
+    arguments: dict[Argument, str] = field(factory=dict, init=False)
     lines: list[str] = field(factory=list, init=False)
     chunks: int = field(default=1, init=False)
     parts: int = field(default=0, init=False)  # chunks with a partial sum each; 0: any number of chunks
@@ -56,6 +68,7 @@ class Task:
     cost: float = field(default=0.0, init=False)
     scratch: int = field(default=0, init=False)
     name: str = field(default="", init=False)
+    _is_end_open: bool = field(default=False, init=False)
     calls: dict[str, None] = field(factory=dict, init=False)  # other functions that the text calls, in order
     _variables: int = field(default=0, init=False)
     _bases: dict[Node, int] = field(factory=dict, init=False)  # offset of the part of a value that a pointer refers to
@@ -67,6 +80,13 @@ class Task:
 
     def _argument_name(self, pointer: Pointer) -> str:
         return self.arguments.setdefault(pointer, f"a{len(self.arguments)}")
+
+    def number(self, value: float, dtype: str = "int64") -> str:
+        """Return the name of a number that is an argument, so that tasks which differ in it only have equal text.
+
+        LLVM does not know it: so it is no bound of an innermost loop, whose vectors depend on it.
+        """
+        return self.arguments.setdefault(NumberArgument(value, dtype), f"{OPEN}{len(self.arguments)}")
 
     def storage(self, node: Node) -> str:
         """Return the pointer to a value in memory: an input, an output, or part of the arena."""
@@ -108,6 +128,15 @@ class Task:
         self._variables += 1
         return f"x{self._variables}"
 
+    @property
+    def pointers(self) -> list[Pointer]:
+        """Return the pointers among the arguments."""
+        return [x for x in self.arguments if isinstance(x, Pointer)]
+
+    def leave_end_open(self) -> None:
+        """Compile the task for any number of rounds of the loop that is cut into chunks."""
+        self._is_end_open = True
+
     # -- cutting and text ----------------------------------------------------------------------------------------------
     def share(self, cost: float, extent: int, least: int = 1) -> None:
         """Cut the task into chunks according to its own cost."""
@@ -124,20 +153,21 @@ class Task:
 
     def text(self) -> str:
         """Return the parameters and the body."""
-        names = ", ".join([*self.arguments.values(), "lo", "hi", "ch"])
-        return "\n    ".join([f"({names}):", *(self.lines or ["pass"])]) + "\n"
+        end, lines = (f"{OPEN}s", [f"hi = {OPEN}s"]) if self._is_end_open else ("hi", [])
+        names = ", ".join([*self.arguments.values(), "lo", end, "ch"])
+        return "\n    ".join([f"({names}):", *lines, *(self.lines or ["pass"])]) + "\n"
 
-    def call(self, resolve: Callable[[Pointer], str], lo: str, hi: str, chunk: str) -> str:
+    def call(self, resolve: Callable[[Argument], str], lo: str, hi: str, chunk: str) -> str:
         """Return the call of the task."""
         return f"{self.name}({', '.join([*map(resolve, self.arguments), lo, hi, chunk])})"
 
-    def write_chunks(self, resolve: Callable[[Pointer], str]) -> list[str]:
+    def write_chunks(self, resolve: Callable[[Argument], str]) -> list[str]:
         """Return lines that run all chunks in order."""
         if self.chunks == 1:
             return [self.call(resolve, "0", str(self.extent), "0")]
         return [f"for ch in range({self.chunks}):", "    " + self.piece(resolve)]
 
-    def piece(self, resolve: Callable[[Pointer], str]) -> str:
+    def piece(self, resolve: Callable[[Argument], str]) -> str:
         """Return the call for chunk ``ch``."""
         lo, hi = (f"{number} * {self.extent} // {self.chunks}" for number in ("ch", "(ch + 1)"))
         return self.call(resolve, lo, hi, "ch")
@@ -160,13 +190,13 @@ class Block:
         """Return the approximate cost on one thread, in nanoseconds."""
         return sum(task.cost for task in self.tasks)
 
-    def write_chunks(self, resolve: Callable[[Pointer], str]) -> list[str]:
+    def write_chunks(self, resolve: Callable[[Argument], str]) -> list[str]:
         """Return lines that run all chunks in order."""
         if len(self.tasks) == 1:
             return self.tasks[0].write_chunks(resolve)
         return [f"for ch in range({self.chunks}):", *indent(self.piece(resolve))]
 
-    def piece(self, resolve: Callable[[Pointer], str]) -> list[str]:
+    def piece(self, resolve: Callable[[Argument], str]) -> list[str]:
         """Return lines for chunk ``ch``."""
         if len(self.tasks) == 1:
             return [self.tasks[0].piece(resolve)]

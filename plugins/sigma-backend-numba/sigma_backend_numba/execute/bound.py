@@ -17,10 +17,11 @@ from time import perf_counter
 import numpy as np
 from attrs import define, field, frozen
 
+from sigma_backend_numba.compiler.processor import cores
 from sigma_backend_numba.execute.alignment import copy, empty
 from sigma_backend_numba.execute.machine import Machine
 from sigma_backend_numba.execute.thread_count import CallThreads
-from sigma_backend_numba.execute.thread_pool import POOL, cores
+from sigma_backend_numba.execute.thread_pool import POOL
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import BYTES
 

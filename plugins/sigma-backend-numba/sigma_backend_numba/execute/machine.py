@@ -11,10 +11,11 @@ import numpy as np
 from attrs import define, field
 
 from sigma_backend_numba.compiler.machine_code import Burst as Call
+from sigma_backend_numba.compiler.processor import cores
 from sigma_backend_numba.emit.program_text import NO_ROW, SPECIAL, Needs
 from sigma_backend_numba.execute.alignment import allocate_huge
 from sigma_backend_numba.execute.thread_count import ThreadCount
-from sigma_backend_numba.execute.thread_pool import POOL, cores
+from sigma_backend_numba.execute.thread_pool import POOL
 from sigma_backend_numba.lower.kernels import take_error
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import Graph, Node

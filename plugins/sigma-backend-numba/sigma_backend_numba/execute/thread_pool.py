@@ -12,12 +12,9 @@ from collections.abc import Callable
 
 from attrs import define, field
 
+from sigma_backend_numba.compiler.processor import cores
+
 Part = Callable[[int, int], int]  # (thread number, number of threads) -> steps done
-
-
-def cores() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Worker(threading.Thread):

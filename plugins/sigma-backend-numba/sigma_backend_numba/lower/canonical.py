@@ -92,6 +92,12 @@ class Form:
             if node.op == "part":
                 self.parts.setdefault(node.inputs[0], []).append(node)
 
+    @property
+    def rows(self) -> int:
+        """Return the number of rows of a minibatch, 0 without data."""
+        kinds = zip(self.graph.inputs, self.frame.kinds, strict=True)
+        return next((node.shape[0] for node, kind in kinds if kind == DATA), 0)
+
     def _adapt(self, node: Node) -> Node:
         """Return a node whose operands have the layouts that it needs."""
         operands = tuple(self._new[x] for x in node.inputs)
