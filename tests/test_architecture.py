@@ -319,10 +319,10 @@ def test_a_valid_run_does_not_import_what_only_errors_need(tmp_path):
 OWN = ("self", "cls")
 FLOORS = 14  # of training: the modules on its longest import chain
 FOREIGN = {  # assignments to fields of other objects
+    "config.building": {"environment.monitors"},
     "config.reading": {"configuration.document"},  # a function's own table
     "config.trained": {"chosen.backend", "chosen.learned"},  # settings of objects that it has just made
     "launcher.group": {"warnings.showwarning"},
-    "launcher.showing": {"environment.monitors"},
     "network.architecture": {"copy._called"},
     "notation": {"layer._called"},
     "scanning": {"word.at"},

@@ -17,8 +17,10 @@ from sigma_run.config.schema import Configuration
 from sigma_run.config.writing import toml
 
 FORMAT = 1
-ENDED = ("finished", "stopped")  # statuses of members that need no more training
+ENDED = ("finished", "stopped", "pruned")  # statuses of members that need no more training
+LOST = "lost"  # the status of a member whose process ended without an answer
 SEED = "run.seed"
+OPTIONAL = ("why", "attempts")  # of a member, left out if empty
 LENGTH = ("epochs", "iterations", "seconds")
 _FOLD = re.compile(r"number = (\d++), of = (\d++)")
 _FOLDER = re.compile(r"[A-Za-z0-9][\w.-]*+")
@@ -37,6 +39,7 @@ class Member:
     metrics: Mapping[str, float | None] = field(factory=dict)
     parameters_sha256: str | None = None
     why: str = ""
+    attempts: int = 0  # to train it, if it failed or was lost in a search
 
     @property
     def has_ended(self) -> bool:
@@ -52,11 +55,15 @@ class Member:
 
 @frozen(kw_only=True)
 class Study:
-    """The members of a study in their order, and the settings that vary between them."""
+    """The members of a study in their order, and the settings that vary between them.
+
+    That of a ``search`` has its settings, as JSON values; members are added to it.
+    """
 
     name: str
     varies: tuple[str, ...]
     members: tuple[Member, ...]
+    search: Mapping[str, Any] = field(factory=dict)
 
     @property
     def status(self) -> str:
@@ -70,7 +77,9 @@ class Study:
         return "failed" if statuses == {"failed"} else "unfinished"
 
     def replace(self, member: Member) -> Study:
-        """Return the study with a new value of the member that has this folder."""
+        """Return the study with a new value of the member that has this folder, which may be new itself."""
+        if all(other.folder != member.folder for other in self.members):
+            return evolve(self, members=(*self.members, member))
         return evolve(self, members=tuple(member if m.folder == member.folder else m for m in self.members))
 
 
@@ -169,8 +178,9 @@ def _short(key: str) -> str:
 def to_plain(study: Study) -> dict[str, Any]:
     """Return a study as JSON values."""
     head = {"format": FORMAT, "name": study.name, "status": study.status, "varies": list(study.varies)}
-    members = [{k: v for k, v in attrs.asdict(member).items() if k != "why" or v} for member in study.members]
-    return {**head, "members": members, "metrics": summarise(study.members)}
+    members = [{k: v for k, v in attrs.asdict(m).items() if v or k not in OPTIONAL} for m in study.members]
+    search = {"search": dict(study.search)} if study.search else {}
+    return {**head, **search, "members": members, "metrics": summarise(study.members)}
 
 
 def from_plain(place: str, values: Mapping[str, Any]) -> Study:
@@ -179,7 +189,8 @@ def from_plain(place: str, values: Mapping[str, Any]) -> Study:
         raise SigmaConfigError(f"{place}: has format {number!r:.40}, and this version of Sigma reads {FORMAT}. Update.")
     try:
         members = tuple(_read_member(each) for each in values["members"])
-        return Study(name=str(values["name"]), varies=tuple(map(str, values["varies"])), members=members)
+        varies, search = tuple(map(str, values["varies"])), dict(values.get("search", {}))
+        return Study(name=str(values["name"]), varies=varies, members=members, search=search)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SigmaConfigError(f"{place}: is damaged: {error!r:.100}. Restore it from a copy.") from error
 
@@ -188,7 +199,8 @@ def _read_member(values: Mapping[str, Any]) -> Member:
     folder, overrides = values["folder"], values["overrides"]
     if not _FOLDER.fullmatch(folder) or not all(isinstance(text, str) for text in overrides):
         raise ValueError(f"no member: {folder!r}")
-    return read_results(Member(folder=folder, overrides=tuple(overrides)), values)
+    attempts = values.get("attempts", 0)
+    return read_results(Member(folder=folder, overrides=tuple(overrides), attempts=int(attempts)), values)
 
 
 def read_results(member: Member, values: Mapping[str, Any]) -> Member:
