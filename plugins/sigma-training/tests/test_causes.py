@@ -28,7 +28,9 @@ def test_the_cause_of_a_hook_is_status_and_reason_of_the_summary(tmp_path, cause
     (run,) = tmp_path.iterdir()
     stored = json.loads((run / "summary.json").read_text())
     assert (stored["status"], stored.get("why", "")) == (status, why)
-    (row,) = [row for row in map(json.loads, (run / "journal.jsonl").read_text().splitlines()) if row.get("command") == "stop"]
+    (row,) = [
+        row for row in map(json.loads, (run / "journal.jsonl").read_text().splitlines()) if row.get("command") == "stop"
+    ]
     assert (row["by"], row["cause"]) == ("it", cause)
 
 

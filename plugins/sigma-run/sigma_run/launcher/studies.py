@@ -123,4 +123,5 @@ def show_study(path: Path, as_json: bool, quiet: bool) -> None:
         document({**to_plain(study), "folder": str(path)})
     elif not quiet:
         table(table_of(study))
-        say(f"{'to continue: sigma resume ' if study.status != 'finished' else ''}{path}")
+        command = f"sigma {'search --resume' if study.search else 'resume'} "
+        say(f"{f'to continue: {command}' if study.status != 'finished' else ''}{path}")

@@ -52,7 +52,7 @@ class StudyFolder:
     def conclude(self) -> int:
         """Note that all members were trained; return the exit code."""
         self.note("ended", status=self.study.status)
-        return 0 if all(member.has_ended for member in self.study.members) else 1
+        return 0 if self.study.status == "finished" else 1
 
     def base(self) -> Document:
         """Return the configuration that the members share."""

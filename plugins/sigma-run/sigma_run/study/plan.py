@@ -69,12 +69,29 @@ class Study:
     def status(self) -> str:
         """Return finished, failed, interrupted, running, or unfinished."""
         statuses = {member.status for member in self.members if not member.has_ended}
+        if self.best is not None:  # a search does not need trials that have failed
+            statuses -= {"failed"}
+        if len(self.members) < self.search.get("trials", 0):
+            statuses |= {"planned"}
         if not statuses:
             return "finished"
         for status in ("running", "interrupted"):
             if status in statuses:
                 return status
         return "failed" if statuses == {"failed"} else "unfinished"
+
+    @property
+    def goal(self) -> str | None:
+        """Return the address of the value that a search maximises or minimises; None if this is no search."""
+        return self.search.get("maximise") or self.search.get("minimise")
+
+    @property
+    def best(self) -> Member | None:
+        """Return the finished trial of a search with the best value, the first of equal ones; None without any."""
+        values = [(m.metrics.get(self.goal or ""), m) for m in self.members if m.status == "finished"]
+        finite = [(value, member) for value, member in values if _is_finite(value)]
+        choose = max if "maximise" in self.search else min
+        return choose(finite, key=lambda pair: pair[0])[1] if finite else None
 
     def replace(self, member: Member) -> Study:
         """Return the study with a new value of the member that has this folder, which may be new itself."""
@@ -157,15 +174,17 @@ def _is_finite(value: Any) -> TypeGuard[float]:
 
 
 def table_of(study: Study) -> list[list[str]]:
-    """Return the cells of a table: a row for each member, then the mean and the deviation of each metric."""
+    """Return the cells of a table: a row for each member, then mean and deviation of each metric but of a search."""
     totals, members = summarise(study.members), study.members
+    ends = [] if study.search else ["mean", "deviation"]
+    blank = [""] * len(ends)
     columns = [
-        ["MEMBER", *(member.folder for member in members), "mean", "deviation"],
-        ["STATUS", *(member.status for member in members), "", ""],
-        *([_short(key), *(member.value_of(key) for member in members), "", ""] for key in study.varies),
+        ["TRIAL" if study.search else "MEMBER", *(member.folder for member in members), *ends],
+        ["STATUS", *(member.status for member in members), *blank],
+        *([_short(key), *(member.value_of(key) for member in members), *blank] for key in study.varies),
     ]
     for name, total in totals.items():
-        values = [*(member.metrics.get(name) for member in members), total["mean"], total["deviation"]]
+        values = [*(member.metrics.get(name) for member in members), *(total[end] for end in ends)]
         columns.append([name, *("" if x is None else f"{x:.4g}" for x in values)])
     return [list(row) for row in zip(*columns, strict=True)]
 
@@ -179,8 +198,15 @@ def to_plain(study: Study) -> dict[str, Any]:
     """Return a study as JSON values."""
     head = {"format": FORMAT, "name": study.name, "status": study.status, "varies": list(study.varies)}
     members = [{k: v for k, v in attrs.asdict(m).items() if v or k not in OPTIONAL} for m in study.members]
-    search = {"search": dict(study.search)} if study.search else {}
+    search = {"search": {**study.search, **_describe_best(study)}} if study.search else {}
     return {**head, **search, "members": members, "metrics": summarise(study.members)}
+
+
+def _describe_best(study: Study) -> dict[str, Any]:
+    if (best := study.best) is None:
+        return {}
+    settings = {key: best.value_of(key) for key in study.varies}
+    return {"best": {"folder": best.folder, "value": best.metrics[study.goal or ""], "settings": settings}}
 
 
 def from_plain(place: str, values: Mapping[str, Any]) -> Study:
