@@ -54,7 +54,7 @@ class TrialHook(Hook):
             return
         values: list[list[float]] = context.memory.setdefault("values", [])
         values.append([now.iteration, now.epoch, float(value)])
-        bound = dict(map(tuple, self.bounds)).get(now.iteration)  # type: ignore[arg-type]
+        bound = next((bound for at, bound in self.bounds if at == now.iteration), None)
         if bound is None or (self.start is not None and now.count(self.start.scale) < self.start.first):
             return
         reached = self._reach(values)

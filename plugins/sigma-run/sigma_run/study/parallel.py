@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from attrs import define, evolve, field
@@ -31,7 +31,7 @@ class MemberQueue(Protocol):
 class PlannedMembers:
     """A queue of members in their order; one whose process was lost is trained again before the others."""
 
-    waiting: deque[Member] = field(converter=deque)
+    waiting: deque[Member]
     attempts: int = ATTEMPTS
     _lost: dict[str, int] = field(factory=dict, init=False)
 
@@ -116,5 +116,5 @@ def train_planned(
     folder: StudyFolder, parallel: int, begins: Callable[[Member], object], ends: Callable[[Member], object]
 ) -> int:
     """Train the members of a study that have not ended; return the exit code."""
-    left: Iterable[Member] = (member for member in folder.study.members if not member.has_ended)
+    left = deque(member for member in folder.study.members if not member.has_ended)
     return ParallelTraining(folder, ProcessPool(folder.path, parallel), PlannedMembers(left), begins, ends).train_all()

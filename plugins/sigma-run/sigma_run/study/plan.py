@@ -163,6 +163,13 @@ def summarise(members: Sequence[Member]) -> dict[str, dict[str, Any]]:
     }
 
 
+def representative(study: Study) -> dict[str, float | None]:
+    """Return the metrics of a study in one row: of a search those of the best trial, else the means of the members."""
+    if study.best is not None:
+        return dict(study.best.metrics)
+    return {} if study.search else {name: total["mean"] for name, total in summarise(study.members).items()}
+
+
 def lengths(study: Study) -> dict[str, float | None]:
     """Return the most epochs and iterations of a member, and the seconds of all of them."""
     values = {name: [x for m in study.members if _is_finite(x := getattr(m, name))] for name in LENGTH}

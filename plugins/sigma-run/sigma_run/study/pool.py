@@ -109,8 +109,8 @@ class ProcessPool:
 
     def wait(self) -> tuple[Member, Mapping[str, Any] | None]:
         """Wait for a member; return it with its results, or None if its process was lost."""
-        ready: list[Any] = wait([process.answers for process in self.busy])
-        number, process = next((n, p) for n, p in self.processes.items() if p.answers is ready[0])
+        ready = wait([process.answers.fileno() for process in self.busy])
+        number, process = next((n, p) for n, p in self.processes.items() if p.answers.fileno() in ready)
         member = cast("Member", process.member)
         if (results := process.read()) is None or results.get("status") == "interrupted":
             self.processes.pop(number).close()
