@@ -326,6 +326,7 @@ FOREIGN = {  # assignments to fields of other objects
     "network.architecture": {"copy._called"},
     "notation": {"layer._called"},
     "scanning": {"word.at"},
+    "study.worker": {"warnings.showwarning"},
 }
 
 

@@ -53,7 +53,7 @@ def search(
     """
     document = open_document(str(what), overrides)
     given = settings if space is None else {**settings, "space": {**space}}
-    for name, value in given.items():
+    for name, value in ((name, value) for name, value in given.items() if value is not None):
         document = override(document, f"search.{name}={inline(value)}", name)
     folder, queue = begin_search(document, say)
     return train_trials(folder, queue, say)[1]

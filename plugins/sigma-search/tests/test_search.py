@@ -253,6 +253,64 @@ def test_python_gets_the_results_as_rows(sigma):
     assert len(more.trials) == 4
 
 
+TABLES = """
+[trainers.{name}]
+optimiser = "adam"
+epochs = 4
+data = {{ dataset = "iris" }}
+network = {{ architecture = "input(4) + output(3) + softmax_cross_entropy()" }}
+[trainers.{name}.hooks.score]
+type = "accuracy"
+on = "validation"
+every = "1 epoch"
+"""
+TWO = f"""
+format = 1
+[run]
+backend = "numpy"
+{TABLES.format(name="left")}
+{TABLES.format(name="right")}
+[search]
+trials = 4
+parallel = 2
+minimise = "right.validation.loss"
+prune = {{ type = "halving", from = "1 epoch", factor = 2 }}
+[search.space]
+"trainers.right.optimiser.learning_rate" = {{ choices = [0.1, 0.01, 0.001, 0.0001] }}
+"""
+
+
+def test_the_value_of_one_of_several_trainers_is_minimised_and_pruning_ends_that_one(sigma):
+    Path("two.toml").write_text(TWO)
+    code, out, err = sigma("search", "two.toml", "--set", "search.sampler=grid", "--json")
+    assert code == 0, err
+    study = json.loads(out)
+    assert [member["status"] for member in study["members"]] == ["finished", "finished", "pruned", "pruned"]
+    assert study["search"]["best"]["settings"] == {"trainers.right.optimiser.learning_rate": "0.1"}
+    assert len({member["metrics"]["left.validation.loss"] for member in study["members"]}) == 1
+    code, _, err = sigma("search", "two.toml", "--set", "search.minimise=middle.validation.loss")
+    assert (code, "begins with no trainer (got 'middle.validation.loss'). There is left, right." in err) == (2, True)
+
+
+def test_warnings_of_trials_are_sentences(sigma, tmp_path, monkeypatch):
+    (tmp_path / "warning_rows.py").write_text(
+        "import warnings\nimport numpy as np\nfrom attrs import define\nfrom sigma_data import Arrays\n"
+        "@define(eq=False)\nclass Rows(Arrays):\n"
+        "    def __init__(self):\n"
+        "        warnings.warn('nine rows')\n"
+        "        super().__init__(inputs=np.eye(9, dtype='f'), targets=np.arange(9) % 2)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    text = FILE.replace('"iris"', "{ python = 'warning_rows:Rows' }\nvalidation_split = 0.3")
+    text = text.replace("input(4)", "input(9)").replace("output(3)", "output(2)")
+    Path("rows.toml").write_text(text)
+    process = start("search", "rows.toml", "--trials", "2", "--trust", "warning_rows")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert err.count("warning: nine rows\n") >= 3  # one of the check, one of each trial
+    assert "warning_rows.py" not in err
+
+
 # -- mistakes ----------------------------------------------------------------------------------------------------------
 RATE = "search.space={ 'trainer.optimiser.learning_rate' = "
 

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from queue import SimpleQueue
@@ -79,6 +80,7 @@ def _say(text: str) -> None:
 
 def main() -> None:
     """Train until the input ends; what members print goes to the messages."""
+    warnings.showwarning = lambda message, *place: _say(f"warning: {message}")
     for number in ENDING:
         signal.signal(number, terminate)
     answers = os.fdopen(os.dup(1), "w")
