@@ -1,4 +1,8 @@
-"""Search for settings, by the room sigma-search, which is not in the default set."""
+"""Search for settings, by the room sigma-search, which is not in the default set.
+
+``sm.search("digits", trials=8, maximise="validation.accuracy", space={"trainer.optimiser.learning_rate": {"low": 1e-4,
+"high": 0.1, "log": True}})`` takes the keys of the table ``[search]``.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,19 @@ from typing import Any
 
 from sigma_kernel import SigmaPluginError
 
+ROOM = "sigma_search"
+
 
 def search(what: Path | str, *overrides: str, **settings: Any) -> Any:
-    """Train the trials of a search; return its results, as ``sigma_search.search`` does.
+    """Train the trials of a search, as ``sigma_search.search`` does; raise SigmaPluginError without that room."""
+    return _import_room().search(what, *overrides, **settings)
 
-    ``settings`` are the keys of the table ``[search]``: ``sm.search("digits", trials=8,
-    maximise="validation.accuracy", space={"trainer.optimiser.learning_rate": {"low": 1e-4, "high": 0.1, "log":
-    True}})``. Raises SigmaPluginError if sigma-search is not installed.
-    """
+
+def _import_room() -> Any:
     try:
-        room = import_module("sigma_search")
+        return import_module(ROOM)
     except ModuleNotFoundError as error:
-        if error.name != "sigma_search":
+        if error.name != ROOM:
             raise
-        remedy = "Install it: python -m pip install ./plugins/sigma-search"
-        raise SigmaPluginError(f"search: the room sigma-search is not installed. {remedy}.") from None
-    return room.search(what, *overrides, **settings)
+    remedy = "Install it: python -m pip install ./plugins/sigma-search"
+    raise SigmaPluginError(f"search: the room sigma-search is not installed. {remedy}.")

@@ -119,7 +119,7 @@ def test_ctrl_c_ends_members_after_checkpoints_and_a_resume_continues_them(sigma
 
 
 def test_processes_end_after_a_checkpoint_once_their_parent_is_gone(sigma):
-    process = start("run", *SAVED)
+    process = start("run", *SAVED, "--epochs", "100000", "--set", "hooks.finish.when=epoch reaches 100000")
     wait_for(lambda: saved("0") and saved("1"))
     children = workers(process.pid)
     process.kill()
@@ -127,7 +127,6 @@ def test_processes_end_after_a_checkpoint_once_their_parent_is_gone(sigma):
     wait_for(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in children))
     assert not is_locked(the_study() / "0")
     assert [member.status for member in read_study(the_study()).members] == ["interrupted", "interrupted", "planned"]
-    assert sigma("resume", the_study(), "--quiet")[0] == 0
 
 
 def test_a_member_that_fails_is_recorded_and_the_others_go_on(sigma):

@@ -302,7 +302,7 @@ def test_warnings_of_trials_are_sentences(sigma, tmp_path, monkeypatch):
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     text = FILE.replace('"iris"', "{ python = 'warning_rows:Rows' }\nvalidation_split = 0.3")
-    text = text.replace("input(4)", "input(9)").replace("output(3)", "output(2)")
+    text = text.replace("input(4)", "input(9)").replace("output(3)", "output(2)").replace("batch_size = 10", "")
     Path("rows.toml").write_text(text)
     process = start("search", "rows.toml", "--trials", "2", "--trust", "warning_rows")
     _, err = process.communicate(timeout=60)
