@@ -20,10 +20,10 @@ class Summary:
 
     A hook that ends training may say how: the search, for instance, ends trials as ``pruned``.
 
-    ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split
-    with edits in force, and ``why`` holds the reason of a failure, or that of such a hook.  ``baselines`` have the metrics of predictions
-    without a network, by name and address, and ``advice`` what a user should know about the results.  Each of these is
-    left out if empty.
+    ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split with edits in
+    force, and ``why`` holds the reason of a failure, or that of such a hook.  ``baselines`` have the metrics of
+    predictions without a network, by name and address, and ``advice`` what a user should know about the results.  Each
+    of these is left out if empty.
     """
 
     run: str
