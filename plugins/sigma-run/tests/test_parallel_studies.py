@@ -91,6 +91,13 @@ def test_members_in_processes_have_the_bits_of_members_one_after_the_other(sigma
     assert sigma("replay", next(Path("before").iterdir()) / "2", "--check", "--quiet")[0] == 0
 
 
+def test_processes_import_nothing_from_the_current_directory(sigma):
+    for name in ("numpy", "json"):
+        Path(f"{name}.py").write_text("raise SystemExit(3)")
+    code, out, err = sigma("run", *FOLDS, "--parallel", "2")
+    assert (code, err, json.loads(out)["status"]) == (0, "", "finished")
+
+
 def test_a_member_whose_process_is_killed_is_trained_again_to_the_same_bits(sigma):
     whole = json.loads(sigma("run", *SAVED)[1])
     os.rename("runs", "before")

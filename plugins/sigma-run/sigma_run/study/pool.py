@@ -29,10 +29,13 @@ class MemberProcess:
     _process: subprocess.Popen[str] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        """Start it in a session of its own: Ctrl-C reaches the parent alone, which forwards it."""
-        paths = os.pathsep.join(filter(None, sys.path))
+        """Start it in a session of its own: Ctrl-C reaches the parent alone, which forwards it.
+
+        It imports from where this process does, and from nowhere else, such as the current directory.
+        """
+        paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "sigma_run.study.worker", str(self.path)],
+            [sys.executable, "-P", "-m", "sigma_run.study.worker", str(self.path)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, "PYTHONPATH": paths},
         )  # fmt: skip
