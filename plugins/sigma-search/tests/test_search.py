@@ -16,6 +16,7 @@ import sigma_search
 from sigma_kernel.errors import SigmaConfigError
 from sigma_run.launcher import list_runs, main
 from sigma_run.study import is_study, read_study
+from sigma_search.sampling import VERSION
 
 FILE = """
 format = 1
@@ -397,6 +398,14 @@ def test_the_values_of_a_trial_that_are_damaged_are_reported(sigma):
     code, _, err = sigma("search", "--resume", the_study(), "--trials", "3")
     assert code == 2
     assert "0/trial.json: the values of this trial are missing or damaged" in err
+
+
+def test_another_version_of_optuna_is_warned_of(sigma):
+    sigma("search", "flowers.toml", "--trials", "2", "--quiet")
+    path = the_study() / "study.json"
+    path.write_text(path.read_text().replace(f'"optuna": "{VERSION}"', '"optuna": "4.5.0"'))
+    _, _, err = sigma("search", "--resume", the_study())
+    assert err.startswith(f"warning: began with Optuna 4.5.0, and this is {VERSION}: other values may be proposed")
 
 
 def test_a_study_of_seeds_is_no_search(sigma):
