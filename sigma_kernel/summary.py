@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from sigma_kernel.contracts.running import Lifecycle
 from sigma_kernel.plain import strict
@@ -18,10 +18,12 @@ OPTIONAL = ("edited", "why", "baselines", "advice")
 class Summary:
     """The summary of a run; ``status`` is finished, stopped, interrupted or failed, or the state of an ongoing run.
 
-    ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split
-    with edits in force, and ``why`` holds the reason of a failure.  ``baselines`` have the metrics of predictions
-    without a network, by name and address, and ``advice`` what a user should know about the results.  Each of these is
-    left out if empty.
+    A hook that ends training may say how: the search, for instance, ends trials as ``pruned``.
+
+    ``seconds`` are those of training, summed over all resumes.  ``edited`` counts the rows of each split with edits in
+    force, and ``why`` holds the reason of a failure, or that of such a hook.  ``baselines`` have the metrics of
+    predictions without a network, by name and address, and ``advice`` what a user should know about the results.  Each
+    of these is left out if empty.
     """
 
     run: str
@@ -60,7 +62,7 @@ def summarise(trainers: Mapping[str, Lifecycle], reachable: bool = True, **about
         advice += [head + text for text in report.advice]
         for baseline, values in report.baselines.items():
             baselines.setdefault(baseline, {}).update({head + address: value for address, value in values.items()})
-    return Summary(
+    summary = Summary(
         backend=", ".join(dict.fromkeys(report.backend for report in reports.values())),
         epochs=max((moment.epoch for moment in moments), default=0),
         iterations=max((moment.iteration for moment in moments), default=0),
@@ -72,6 +74,13 @@ def summarise(trainers: Mapping[str, Lifecycle], reachable: bool = True, **about
         advice=advice,
         **about,
     )
+    return _name_cause(summary, next((report.cause for report in reports.values() if report.cause), ""))
+
+
+def _name_cause(summary: Summary, cause: str) -> Summary:
+    """Return the summary with the status and the reason of a hook that ended training, if it gave them."""
+    status, _, why = cause.partition(": ")
+    return evolve(summary, status=status, why=why) if cause and summary.status == "finished" else summary
 
 
 def describe_end(trainers: Mapping[str, Lifecycle], signal: int | None) -> str:

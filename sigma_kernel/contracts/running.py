@@ -43,6 +43,7 @@ class TrainerReport:
         edited: The numbers of rows with edits in force, by split.
         baselines: The metrics of predictions without a network, by the name of the baseline and by address.
         advice: What a user should know about the results, one sentence each.
+        cause: How a hook ended training, if it says so: ``STATUS: REASON``, the status and the reason in the summary.
     """
 
     status: str
@@ -52,6 +53,7 @@ class TrainerReport:
     edited: Mapping[str, Mapping[str, int]] = field(factory=dict)
     baselines: Mapping[str, Mapping[str, float]] = field(factory=dict)
     advice: Sequence[str] = ()
+    cause: str = ""
 
     __repr__ = brief
 

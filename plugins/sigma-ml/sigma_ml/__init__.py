@@ -20,6 +20,6 @@ PATHS = (
 )
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {"": "data hooks initialisers layers optimisers text"},
+    {"": "data hooks initialisers layers optimisers text", "searching": "search"},
     [SimpleNamespace(path=path) for path in PATHS],
 )

@@ -180,6 +180,7 @@ from sigma_ml import initialisers as initialisers
 from sigma_ml import layers as layers
 from sigma_ml import optimisers as optimisers
 from sigma_ml import text as text
+from sigma_ml.searching import search as search
 from sigma_run import Trained as Trained
 from sigma_run import describe as describe
 from sigma_run import from_file as from_file

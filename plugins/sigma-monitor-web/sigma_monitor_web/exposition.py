@@ -10,7 +10,9 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from sigma_kernel.contracts import View
 
-STATES = ("created", "prepared", "compiling", "running", "paused", "finished", "stopped", "interrupted", "failed")
+STATES = (
+    "created", "prepared", "compiling", "running", "paused", "finished", "stopped", "pruned", "interrupted", "failed"
+)  # fmt: skip
 NUMBERS = ("number", "whole", "flag")
 
 

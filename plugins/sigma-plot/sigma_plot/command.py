@@ -10,6 +10,7 @@ from shutil import get_terminal_size
 from typing import Any, TypeVar
 
 import click
+import numpy as np
 
 from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch
 from sigma_kernel.errors import SigmaConfigError
@@ -17,8 +18,10 @@ from sigma_plot.charts import panels, svg
 from sigma_plot.drawing import csv, picture, terminal
 from sigma_run.config import open_run
 from sigma_run.launcher import colours, document, json_option, list_members, say
+from sigma_run.study import Study, is_study, read_study
 
 T = TypeVar("T")
+TRIAL = "trial"  # the axis of a search
 Curves = Mapping[str, Mapping[str, Curve]]
 Left = Mapping[str, Mapping[str, Sequence[Stretch]]]  # branches that were left
 
@@ -26,24 +29,36 @@ Left = Mapping[str, Mapping[str, Sequence[Stretch]]]  # branches that were left
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--value", "patterns", metavar="PATTERN", multiple=True, help="Plot these values (repeatable).")
-@click.option("--over", type=click.Choice(list(AXES)), default="iteration", show_default=True, help="Horizontal axis.")
+@click.option(
+    "--over", type=click.Choice([*AXES, TRIAL]), help="Horizontal axis.  [default: iteration; of a search: trial]"
+)
 @click.option("--save", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=".svg, .png or .csv.")
 @json_option
-def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str, save: Path | None, as_json: bool) -> None:
+def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str | None, save: Path | None, as_json: bool) -> None:
     """Plot the values measured during each RUN, in the terminal or to a file.
 
     Values with the same last name share a chart: training.loss and validation.loss. PATTERN is an address, in which
-    `*` stands for any characters. Branches that were left by a rewind are dotted. Of a study, all members are plotted.
+    `*` stands for any characters. Branches that were left by a rewind are dotted. Of a study, all members are plotted;
+    of a search over trials, the value of each trial and the best so far.
     """
+    over = over or (TRIAL if all(map(is_search, runs)) else "iteration")
+    if over == TRIAL:
+        _show(select_curves(read_trials(runs), patterns), {}, over, save, as_json)
+        return
     metrics = {name: read_curves(run) for name, run in shorten_run_names(list_members(runs)).items()}
     curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in metrics.items()}, patterns)
     joined = not as_json and (save is None or save.suffix.lower() != ".csv")
     left: Left = {run: _by_name(own, lambda tree: tree.abandoned_stretches(joined)) for run, own in metrics.items()}
+    _show(curves, left, over, save, as_json)
+
+
+def _show(curves: Curves, left: Left, over: str, save: Path | None, as_json: bool) -> None:
+    """Draw curves in the terminal, or write them to a file."""
     if as_json:
-        document({"runs": {run: _to_json(own, left[run]) for run, own in curves.items()}})
+        document({"runs": {run: _to_json(own, left.get(run, {})) for run, own in curves.items()}})
     elif save is None:
         coloured = sys.stdout.isatty() and colours() is not False
-        drawn = terminal(panels(curves, over, left), over, get_terminal_size().columns, coloured)
+        drawn = terminal(panels(curves, _axis(over), left), over, get_terminal_size().columns, coloured)
         click.echo(drawn or "Nothing was measured.")
     else:
         _write(save, _format(save)(curves, left, over))
@@ -55,6 +70,52 @@ def read_curves(run: Path) -> Mapping[str, BranchedCurves]:
     if not (curves := stored.curves(say)) and stored.read("config.toml") is None:
         raise SigmaConfigError(f"{run}: no metrics there. Pass the folder of a run.")
     return curves
+
+
+def is_search(path: Path) -> bool:
+    """Return whether a folder is the study of a search."""
+    return is_study(path) and bool(read_study(path).search)
+
+
+def read_trials(studies: Sequence[Path]) -> Curves:
+    """Return the value of each trial of searches, and the best so far of those that have finished, over trials.
+
+    Raises SigmaConfigError for a folder of something else.
+    """
+    curves = dict[str, dict[str, Curve]]()
+    for path, name in zip(studies, [path.resolve().name for path in studies], strict=True):
+        if not is_search(path):
+            raise SigmaConfigError(f"{path}: has no trials. Pass a folder that `sigma search` wrote.")
+        head = f"{name} " if len(studies) > 1 else ""
+        values, best = _list_trials(read_study(path))
+        goal = read_study(path).goal or ""
+        curves |= {f"{head}each trial": {goal: _by_trial(values)}, f"{head}best so far": {goal: _by_trial(best)}}
+    return curves
+
+
+def _list_trials(study: Study) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+    """Return number and value of each trial, and the best value so far from the first that has finished on."""
+    values, best = list[tuple[int, float]](), list[tuple[int, float]]()
+    choose = max if "maximise" in study.search else min
+    for number, member in enumerate(study.members):
+        if (value := member.metrics.get(study.goal or "")) is None:
+            continue
+        values.append((number, value))
+        if member.status == "finished":
+            best.append((number, choose(value, best[-1][1]) if best else value))
+    return values, best
+
+
+def _by_trial(points: Sequence[tuple[int, float]]) -> Curve:
+    """Return values as a curve over the numbers of trials."""
+    numbers, values = np.array(points, float).reshape(-1, 2).T
+    at, zero = numbers.astype(np.int64), np.zeros(len(numbers))
+    return Curve(at, zero.astype(np.int64), zero, values, values, values)
+
+
+def _axis(over: str) -> str:
+    """Return the field of a curve for an axis: numbers of trials stand for iterations."""
+    return over if over in AXES else "iteration"
 
 
 def shorten_run_names(runs: Sequence[Path]) -> dict[str, Path]:
@@ -115,11 +176,11 @@ def _format(path: Path) -> Callable[[Curves, Left, str], bytes]:
 
 
 def _svg(curves: Curves, left: Left, over: str) -> bytes:
-    return svg(", ".join(curves), panels(curves, over, left), over).encode()
+    return svg(", ".join(curves), panels(curves, _axis(over), left), over).encode()
 
 
 def _png(curves: Curves, left: Left, over: str) -> bytes:
-    return picture(", ".join(curves), panels(curves, over, left), over)
+    return picture(", ".join(curves), panels(curves, _axis(over), left), over)
 
 
 def _csv(curves: Curves, left: Left, over: str) -> bytes:

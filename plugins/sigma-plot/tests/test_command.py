@@ -227,3 +227,48 @@ def test_the_members_of_a_study_are_plotted(tmp_path: Path, capsys: pytest.Captu
     assert main(["plot", str(tmp_path), "--value", "training.loss", "--json"]) == 0
     curves = json.loads(capsys.readouterr().out)["runs"]
     assert {name: own["training.loss"]["values"][0] for name, own in curves.items()} == {"0": 0.5, "1": 1.0}
+
+
+def a_search(parent: Path, goal: dict[str, str]) -> Path:
+    """Write a search of six trials: the third was pruned, the fourth has failed, the last has not begun."""
+    ends = [
+        ("finished", 0.5),
+        ("finished", 0.7),
+        ("pruned", 0.9),
+        ("failed", None),
+        ("finished", 0.6),
+        ("planned", None),
+    ]
+    members = [
+        {"folder": str(i), "overrides": [f"run.seed={i}"], "status": status, "metrics": {"accuracy": value}}
+        for i, (status, value) in enumerate(ends)
+    ]
+    document = {"format": 1, "name": "a", "varies": ["run.seed"], "members": members, "search": {"trials": 6, **goal}}
+    (parent / "study.json").write_text(json.dumps(document))
+    return parent
+
+
+@pytest.mark.parametrize(
+    ("goal", "best"), [({"maximise": "accuracy"}, [0.5, 0.7, 0.7]), ({"minimise": "accuracy"}, [0.5, 0.5, 0.5])]
+)
+def test_a_search_is_plotted_over_trials_with_the_best_so_far(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], goal: dict[str, str], best: list[float]
+) -> None:
+    path = a_search(tmp_path, goal)
+    assert main(["plot", str(path), "--json"]) == 0
+    curves = json.loads(capsys.readouterr().out)["runs"]
+    assert {name: own["accuracy"]["iterations"] for name, own in curves.items()} == {
+        "each trial": [0, 1, 2, 4], "best so far": [0, 1, 4],
+    }  # fmt: skip
+    assert curves["each trial"]["accuracy"]["values"] == [0.5, 0.7, 0.9, 0.6]
+    assert curves["best so far"]["accuracy"]["values"] == best
+    assert main(["plot", str(path)]) == 0
+    assert "(trial)" in capsys.readouterr().out
+    assert main(["plot", str(path), "--save", str(tmp_path / "a.svg")]) == 0
+    assert "trial" in (tmp_path / "a.svg").read_text()
+
+
+def test_runs_have_no_trials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = run(tmp_path)
+    assert main(["plot", str(path), "--over", "trial"]) == 2
+    assert capsys.readouterr().err == f"{path}: has no trials. Pass a folder that `sigma search` wrote.\n"

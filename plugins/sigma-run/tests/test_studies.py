@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from statistics import fmean, stdev
 
+import attrs
 import pytest
 
 from sigma_kernel.environment import Environment
@@ -356,3 +357,34 @@ def test_a_damaged_study_is_reported_and_listed_all_the_same(tmp_path, text, mes
     (row,) = list_runs([tmp_path])
     assert (row["status"], row["members"]) == ("unfinished", 0)
     assert message in capsys.readouterr().err
+
+
+def test_a_search_is_one_row_with_the_metrics_of_the_best_trial_and_its_table_has_no_means(tmp_path):
+    ends = [("finished", 0.5), ("pruned", 0.9), ("finished", 0.7), ("finished", 0.7), ("failed", None)]
+    members = tuple(
+        Member(folder=str(i), overrides=(f"run.seed={i}",), status=status, metrics={"loss": value})
+        for i, (status, value) in enumerate(ends)
+    )
+    study = Study(name="a", varies=("run.seed",), members=members, search={"trials": 5, "maximise": "loss"})
+    assert study.best == members[2]  # the first of equal ones
+    assert (study.goal, study.status) == ("loss", "finished")
+    assert attrs.evolve(study, search={"trials": 5, "minimise": "loss"}).best == members[0]
+    assert attrs.evolve(study, search={"trials": 6, "maximise": "loss"}).status == "unfinished"
+    assert table_of(study)[0] == ["TRIAL", "STATUS", "run.seed", "loss"]
+    assert len(table_of(study)) == 6
+    document = json.loads(json.dumps(to_plain(study)))
+    assert document["search"]["best"] == {"folder": "2", "value": 0.7, "settings": {"run.seed": "2"}}
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "study.json").write_text(json.dumps(document))
+    (row,) = list_runs([tmp_path])
+    assert (row["status"], row["metrics"], row["members"]) == ("finished", {"loss": 0.7}, 5)
+
+
+def test_a_pruned_trial_says_why_in_the_list(sigma):
+    for name, status, why in (("a", "finished", ""), ("b", "pruned", "loss 2 is above 1.")):
+        Path("runs", name).mkdir(parents=True)
+        Path("runs", name, "config.toml").write_text("")
+        Path("runs", name, "summary.json").write_text(json.dumps({"status": status, "why": why}))
+    out = sigma("runs")[1].splitlines()
+    assert out[0].split()[-1] == "WHY"
+    assert out[2].split() == ["b", "pruned", "loss", "2", "is", "above", "1."]

@@ -71,8 +71,8 @@ class SessionLifecycle(Lifecycle):
         session = self.session
         edited = {split: session.setup.counts(split) for split in session.state.data.get("edits", ())}
         metrics, baselines = _last_metrics(session), self._baselines or {}
-        advice = tuple(compare_baselines(metrics, baselines, session.setup.direction))
-        return TrainerReport(session.status, session.backend_name, session.moment, metrics, edited, baselines, advice)
+        results = metrics, edited, baselines, tuple(compare_baselines(metrics, baselines, session.setup.direction))
+        return TrainerReport(session.status, session.backend_name, session.moment, *results, session.progress.cause)
 
     def conclude(self) -> None:
         """Measure the baselines once, unless they are switched off or training is to go on."""

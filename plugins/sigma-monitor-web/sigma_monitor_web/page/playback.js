@@ -47,7 +47,7 @@ function progress(at) {
 }
 
 export const left = ({ speed, status }, about) =>
-  about?.goal && speed > 0 && !["failed", "stopped", "interrupted"].includes(status?.status) ? Math.max(0, about.goal - about.iteration) / speed : NaN;
+  about?.goal && speed > 0 && !["failed", "stopped", "pruned", "interrupted"].includes(status?.status) ? Math.max(0, about.goal - about.iteration) / speed : NaN;
 
 // The epoch that is being trained, counted from 1; once it is over, how many there were.
 export function epochNow(state) {

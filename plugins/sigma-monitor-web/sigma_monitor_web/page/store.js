@@ -68,7 +68,7 @@ export function useStore(select, from = store) {
   return value;
 }
 
-export const ENDS = ["finished", "stopped", "interrupted", "failed"]; // of a run
+export const ENDS = ["finished", "stopped", "pruned", "interrupted", "failed"]; // of a run
 
 // The status of the trainer that is looked at.
 export const ofTrainer = (state) => state.status?.trainers?.[state.trainer] ?? null;

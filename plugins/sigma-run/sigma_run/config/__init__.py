@@ -2,7 +2,11 @@
 
 from sigma_run.config.building import build as build, prepare as prepare
 from sigma_run.config.document import Document as Document, override as override, parse as parse, read as read
-from sigma_run.config.reading import load as load, load_configuration as load_configuration
+from sigma_run.config.reading import (
+    load as load,
+    load_configuration as load_configuration,
+    load_table as load_table,
+)
 from sigma_run.config.schema import Configuration as Configuration
 from sigma_run.config.stored import open_data as open_data, read_configuration as read_configuration
 from sigma_run.config.stores import open_run as open_run

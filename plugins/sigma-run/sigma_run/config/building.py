@@ -50,6 +50,11 @@ def build(
     return environment
 
 
+def hush(environment: Environment) -> None:
+    """Remove the monitors that write to the terminal."""
+    environment.monitors = {name: monitor for name, monitor in environment.monitors.items() if not monitor.talks}
+
+
 def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """Return the settings of a trainer of its tables, without those that are None because the file has mistakes."""
     data, network, optimiser = tables["data"], tables["network"], tables["optimiser"]

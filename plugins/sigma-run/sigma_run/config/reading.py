@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import asdict
 
@@ -20,6 +20,8 @@ from sigma_run.config.schema import ArchitectureText, Configuration, Several, Si
 from sigma_run.config.writing import UNWRITTEN
 from sigma_training import notation
 
+T = TypeVar("T")
+OF_COMMANDS = ("search",)  # tables of a file that commands of plugins read
 _IN_TEXT = re.compile(r"architecture, line (?P<line>\d++), column (?P<column>\d++): ")
 
 
@@ -43,7 +45,7 @@ def load_configuration(
     beyond: Callable[[Catalogue, Mapping[str, Any], Fragment], list[tuple[Place, Exception]]] | None = None,
 ) -> Configuration:
     """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in what could be read."""
-    values = dict(document.values)
+    values = {name: value for name, value in document.values.items() if name not in OF_COMMANDS}
     if isinstance(left := values.get(UNWRITTEN), dict):
         what = "; ".join(f"{place}: {why}" for place, why in left.items())
         raise SigmaConfigError(
@@ -67,6 +69,18 @@ def load_configuration(
         faults.fragments.update(asdict(configuration, recurse=False))
     more = beyond(catalogue, values, faults.fragments) if beyond else []
     raise complaint(document, [*faults.found, *more])
+
+
+def load_table(document: Document, name: str, cls: type[T]) -> T:
+    """Return a table of a document that is none of a configuration as an object of an attrs class.
+
+    Raises one SigmaConfigError with a line for every mistake.
+    """
+    faults = Faults()
+    with faults.locate(name):
+        loaded: T = _Loader(installed(), document.folder).load_record(document.values.get(name, {}), cls)
+        return loaded
+    raise complaint(document, faults.found)
 
 
 def _read_preferences(run: Any) -> Sequence[str]:

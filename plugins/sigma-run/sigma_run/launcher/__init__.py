@@ -4,7 +4,8 @@ A plugin that adds a command uses :func:`open_document` to read a recipe or a co
 messages on stderr, :data:`json_option` with :func:`document` for results, and :func:`list_runs` for the runs in
 folders, :func:`describe_run` for one of them, or :func:`list_members` for those of studies. A command that
 predicts has the options :data:`CHECKPOINT` and :data:`WEIGHTS`, says with :func:`standing` which checkpoint it uses,
-and writes :class:`Predictions`. One that examines data uses :func:`load_examiner`, and :func:`describe_findings`.
+and writes :class:`Predictions`. One that examines data uses :func:`load_examiner`, and :func:`describe_findings`;
+one that trains studies :func:`show_study`.
 """
 
 from sigma_kernel.lazy import lazy_exports
@@ -18,5 +19,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "output": "colours document json_option say",
         "predictions": "Predictions",
         "runs": "describe_run list_members list_runs",
+        "studies": "show_study",
     },
 )

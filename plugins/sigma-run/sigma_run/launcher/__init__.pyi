@@ -16,3 +16,4 @@ from sigma_run.launcher.predictions import Predictions as Predictions
 from sigma_run.launcher.runs import describe_run as describe_run
 from sigma_run.launcher.runs import list_members as list_members
 from sigma_run.launcher.runs import list_runs as list_runs
+from sigma_run.launcher.studies import show_study as show_study

@@ -11,7 +11,7 @@ import click
 
 from sigma_kernel.contracts import Recipe
 from sigma_kernel.contracts.storing import Checkpoints
-from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config import Configuration, Document, load_configuration, override, parse, read
 from sigma_run.launcher.later import lazy_function
@@ -21,6 +21,15 @@ mistakes_in_parts = lazy_function("sigma_run.launcher.partial:mistakes_in_parts"
 
 _debug = "The same as --backend debug: compute op by op, and name the op from which NaN or infinity comes."
 debug_option = click.option("--debug-ops", "backend", flag_value="default:debugging", help=_debug)
+
+_parallel = "Train so many runs of a study at once, each in a process."
+parallel_option = click.option("--parallel", type=click.IntRange(min=1), default=1, metavar="N", help=_parallel)
+
+
+def refuse_parallel(parallel: int) -> None:
+    """Raise SigmaConfigError for a single run that was to be trained several at once."""
+    if parallel != 1:
+        raise SigmaConfigError(f"--parallel {parallel}: is for studies. Add --seeds or --folds, or leave it out.")
 
 
 def recipe_or_file(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,16 +10,25 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.watchers import find_steering_monitor
-from sigma_run.config import Configuration, build, override, prepare
+from sigma_run.config import Configuration, Document, build, override, prepare
+from sigma_run.config.building import hush
 from sigma_run.config.choosing import rank_checkpoints
 from sigma_run.config.location import move_data
 from sigma_run.config.stored import changed_plugins, described_in
 from sigma_run.config.stores import open_run
-from sigma_run.launcher.configured import DATA, debug_option, parse_checkpoint, totals, understood
+from sigma_run.launcher.configured import (
+    DATA,
+    debug_option,
+    parallel_option,
+    parse_checkpoint,
+    refuse_parallel,
+    totals,
+    understood,
+)
 from sigma_run.launcher.measured import differing
 from sigma_run.launcher.output import document, json_option, say, toml
 from sigma_run.launcher.run import train
-from sigma_run.launcher.showing import add_monitors, hush, shows, tell
+from sigma_run.launcher.showing import add_monitors, shows, tell
 from sigma_run.launcher.studies import resume_study
 from sigma_run.study.folder import is_study
 
@@ -38,6 +47,7 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 )
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--paused", is_flag=True, help="Stay paused until a monitor sends a command.")
+@parallel_option
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
 def resume(
@@ -49,6 +59,7 @@ def resume(
     checkpoint: int | str | None,
     monitors: tuple[str, ...],
     paused: bool,
+    parallel: int,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -58,11 +69,10 @@ def resume(
     continues. Members of a study that have not ended continue, or begin.
     """
     if is_study(run):
-        return resume_study(run, monitors, (overrides, backend, data, epochs, checkpoint, paused), as_json, quiet)
-    described = described_in(run)
-    for assignment in overrides:
-        _refuse_fixed(assignment)
-        described = override(described, assignment)
+        changes = (overrides, backend, data, epochs, checkpoint, paused)
+        return resume_study(run, monitors, changes, parallel, as_json, quiet)
+    refuse_parallel(parallel)
+    described = _change(described_in(run), overrides)
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
     more = totals(described, epochs)
@@ -143,6 +153,14 @@ def _check_steered(environment: Environment, quiet: bool, paused: bool) -> None:
             "--paused: no monitor of this run sends commands, so nothing could end the pause. Add one with --monitor, "
             "or leave --paused out."
         )
+
+
+def _change(described: Document, overrides: tuple[str, ...]) -> Document:
+    """Apply overrides of settings that a resume can change."""
+    for assignment in overrides:
+        _refuse_fixed(assignment)
+        described = override(described, assignment)
+    return described
 
 
 def _refuse_fixed(assignment: str) -> None:

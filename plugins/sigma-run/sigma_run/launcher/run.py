@@ -12,11 +12,20 @@ from sigma_kernel.errors import SigmaError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.signals import EARLY
 from sigma_run.config import Document, build, override, prepare
-from sigma_run.launcher.configured import debug_option, open_document, recipe_or_file, totals, understood
+from sigma_run.config.building import hush
+from sigma_run.launcher.configured import (
+    debug_option,
+    open_document,
+    parallel_option,
+    recipe_or_file,
+    refuse_parallel,
+    totals,
+    understood,
+)
 from sigma_run.launcher.group import DEBUG, fail
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, toml
-from sigma_run.launcher.showing import add_monitors, hush, shows, tell
+from sigma_run.launcher.showing import add_monitors, shows, tell
 
 run_study = lazy_function("sigma_run.launcher.studies:run_study")  # only for --seeds and --folds
 
@@ -30,6 +39,7 @@ run_study = lazy_function("sigma_run.launcher.studies:run_study")  # only for --
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")
 @click.option("--seeds", metavar="N", type=int, help="Train with N seeds, from --seed on: a study.")
 @click.option("--folds", metavar="N", type=int, help="Train on each of N folds of the data: a study.")
+@parallel_option
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
 def run(
@@ -41,6 +51,7 @@ def run(
     seed: int | None,
     seeds: int | None,
     folds: int | None,
+    parallel: int,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -53,7 +64,8 @@ def run(
     """
     described = add_monitors(_apply_options(open_document(what, overrides), backend, seed, epochs), monitors)
     if seeds is not None or folds is not None:
-        return int(run_study(described, seeds, folds, as_json, quiet))
+        return int(run_study(described, seeds, folds, parallel, as_json, quiet))
+    refuse_parallel(parallel)
     configuration = understood(described)
     with build(configuration, catalogue(), configuration.run.folder) as environment:
         prepare(configuration, environment, begins=True)

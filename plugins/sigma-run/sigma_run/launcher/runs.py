@@ -16,8 +16,8 @@ from sigma_run.config.document import read
 from sigma_run.config.stored import SUMMARY, read_configuration, read_document
 from sigma_run.config.stores import BASE, open_run, stores
 from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
-from sigma_run.study.folder import list_members as list_members, list_studies, read_study
-from sigma_run.study.plan import Study, lengths, summarise
+from sigma_run.study.folder import is_study, list_members as list_members, list_studies, read_study
+from sigma_run.study.plan import Study, lengths, representative
 
 LENGTH = ("epochs", "iterations", "seconds")
 NAMED = 12  # of the columns that do not fit
@@ -31,10 +31,11 @@ BASELINES = 20  # of a run, and sentences about its results
 def runs(folders: tuple[Path, ...], as_json: bool) -> None:
     """List the runs in FOLDER (by default runs/), oldest first: status, length, settings that differ, results.
 
-    Studies follow, each in a row with the means of its members. A FOLDER may be a run folder itself, or a study.
+    Studies follow, each in a row with the means of its members, or the best trial of a search. A FOLDER may be a run
+    folder itself, or a study.
     """
     rows = list_runs(folders or (Path("runs"),))
-    settings = differing([row["settings"] for row in rows])
+    settings = _select_settings(folders, differing([row["settings"] for row in rows]))
     for row in rows:
         row["settings"] = {key: row["settings"].get(key) for key in settings}
     if as_json:
@@ -43,6 +44,12 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
         say("No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names.")
     else:
         _print(rows, settings)
+
+
+def _select_settings(folders: Sequence[Path], settings: Sequence[str]) -> list[str]:
+    """Return the settings that are shown: of the trials of a search those that are searched, else all that differ."""
+    search = read_study(folders[0]) if len(folders) == 1 and is_study(folders[0]) else None
+    return [key for key in settings if search is None or not search.search or key in search.varies]
 
 
 def list_runs(folders: Sequence[Path]) -> list[dict[str, Any]]:
@@ -65,7 +72,7 @@ def _describe_study(path: Path) -> dict[str, Any]:
         "folder": str(path),
         "status": study.status if study.members else "unfinished",
         **lengths(study),
-        "metrics": {name: total["mean"] for name, total in summarise(study.members).items()},
+        "metrics": representative(study),
         "settings": _limit_length(path, "settings", {name: _to_json(value) for name, value in settings.items()}),
         "members": len(study.members),
     }
@@ -167,6 +174,7 @@ def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
         ["SECONDS", *(_cell(run["seconds"]) for run in found)],
         *([name, *(_cell(run["metrics"].get(name)) for run in found)] for name in metrics),
         *([".".join(key.split(".")[-2:]), *(_cell(run["settings"][key]) for run in found)] for key in settings),
+        *([["WHY", *(run.get("why", "") for run in found)]] if any(run["status"] == "pruned" for run in found) else []),
     ]
     shown = columns if (room := width()) is None else _fitting(columns, room)
     table(zip(*shown, strict=True))

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sigma_kernel.environment import Environment, Summary
+from sigma_kernel.environment import Summary
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.watchers import PROGRESS
 from sigma_run.config import Document, override
 from sigma_run.launcher.output import say, toml
-
-
-def hush(environment: Environment) -> None:
-    """Remove the monitors that write to the terminal."""
-    environment.monitors = {name: monitor for name, monitor in environment.monitors.items() if not monitor.talks}
 
 
 def add_monitors(described: Document, monitors: tuple[str, ...]) -> Document:

@@ -49,22 +49,14 @@ class StudyFolder:
         """Append what happened to the journal."""
         self.journal.append({"time": datetime.now(UTC).isoformat(timespec="seconds"), "event": event, **more})
 
+    def conclude(self) -> int:
+        """Note that all members were trained; return the exit code."""
+        self.note("ended", status=self.study.status)
+        return 0 if self.study.status == "finished" else 1
+
     def base(self) -> Document:
         """Return the configuration that the members share."""
         return read(self.path / BASE, regular=True)
-
-    def run(self, member: Member) -> Path:
-        """Return the run folder of a member."""
-        return self.path / member.folder
-
-    def clear(self, member: Member) -> None:
-        """Remove the run folder of a member that holds nothing to resume from."""
-        run = self.run(member)
-        if is_locked(run):
-            raise SigmaConfigError(f"{run}: another process writes to it. Wait for it.")
-        if os.path.lexists(run):
-            with self.home.open() as inside:
-                shutil.rmtree(inside / member.folder)
 
     def remove(self) -> None:
         """Remove the folder, of which nothing was begun."""

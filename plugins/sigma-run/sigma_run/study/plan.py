@@ -17,8 +17,10 @@ from sigma_run.config.schema import Configuration
 from sigma_run.config.writing import toml
 
 FORMAT = 1
-ENDED = ("finished", "stopped")  # statuses of members that need no more training
+ENDED = ("finished", "stopped", "pruned")  # statuses of members that need no more training
+LOST = "lost"  # the status of a member whose process ended without an answer
 SEED = "run.seed"
+OPTIONAL = ("why", "attempts")  # of a member, left out if empty
 LENGTH = ("epochs", "iterations", "seconds")
 _FOLD = re.compile(r"number = (\d++), of = (\d++)")
 _FOLDER = re.compile(r"[A-Za-z0-9][\w.-]*+")
@@ -37,6 +39,7 @@ class Member:
     metrics: Mapping[str, float | None] = field(factory=dict)
     parameters_sha256: str | None = None
     why: str = ""
+    attempts: int = 0  # to train it, if it failed or was lost in a search
 
     @property
     def has_ended(self) -> bool:
@@ -52,16 +55,24 @@ class Member:
 
 @frozen(kw_only=True)
 class Study:
-    """The members of a study in their order, and the settings that vary between them."""
+    """The members of a study in their order, and the settings that vary between them.
+
+    That of a ``search`` has its settings, as JSON values; members are added to it.
+    """
 
     name: str
     varies: tuple[str, ...]
     members: tuple[Member, ...]
+    search: Mapping[str, Any] = field(factory=dict)
 
     @property
     def status(self) -> str:
         """Return finished, failed, interrupted, running, or unfinished."""
         statuses = {member.status for member in self.members if not member.has_ended}
+        if self.best is not None:  # a search does not need trials that have failed
+            statuses -= {"failed"}
+        if len(self.members) < self.search.get("trials", 0):
+            statuses |= {"planned"}
         if not statuses:
             return "finished"
         for status in ("running", "interrupted"):
@@ -69,8 +80,23 @@ class Study:
                 return status
         return "failed" if statuses == {"failed"} else "unfinished"
 
+    @property
+    def goal(self) -> str | None:
+        """Return the address of the value that a search maximises or minimises; None if this is no search."""
+        return self.search.get("maximise") or self.search.get("minimise")
+
+    @property
+    def best(self) -> Member | None:
+        """Return the finished trial of a search with the best value, the first of equal ones; None without any."""
+        values = [(m.metrics.get(self.goal or ""), m) for m in self.members if m.status == "finished"]
+        finite = [(value, member) for value, member in values if _is_finite(value)]
+        choose = max if "maximise" in self.search else min
+        return choose(finite, key=lambda pair: pair[0])[1] if finite else None
+
     def replace(self, member: Member) -> Study:
-        """Return the study with a new value of the member that has this folder."""
+        """Return the study with a new value of the member that has this folder, which may be new itself."""
+        if all(other.folder != member.folder for other in self.members):
+            return evolve(self, members=(*self.members, member))
         return evolve(self, members=tuple(member if m.folder == member.folder else m for m in self.members))
 
 
@@ -137,6 +163,13 @@ def summarise(members: Sequence[Member]) -> dict[str, dict[str, Any]]:
     }
 
 
+def representative(study: Study) -> dict[str, float | None]:
+    """Return the metrics of a study in one row: of a search those of the best trial, else the means of the members."""
+    if study.best is not None:
+        return dict(study.best.metrics)
+    return {} if study.search else {name: total["mean"] for name, total in summarise(study.members).items()}
+
+
 def lengths(study: Study) -> dict[str, float | None]:
     """Return the most epochs and iterations of a member, and the seconds of all of them."""
     values = {name: [x for m in study.members if _is_finite(x := getattr(m, name))] for name in LENGTH}
@@ -148,15 +181,17 @@ def _is_finite(value: Any) -> TypeGuard[float]:
 
 
 def table_of(study: Study) -> list[list[str]]:
-    """Return the cells of a table: a row for each member, then the mean and the deviation of each metric."""
+    """Return the cells of a table: a row for each member, then mean and deviation of each metric but of a search."""
     totals, members = summarise(study.members), study.members
+    ends = [] if study.search else ["mean", "deviation"]
+    blank = [""] * len(ends)
     columns = [
-        ["MEMBER", *(member.folder for member in members), "mean", "deviation"],
-        ["STATUS", *(member.status for member in members), "", ""],
-        *([_short(key), *(member.value_of(key) for member in members), "", ""] for key in study.varies),
+        ["TRIAL" if study.search else "MEMBER", *(member.folder for member in members), *ends],
+        ["STATUS", *(member.status for member in members), *blank],
+        *([_short(key), *(member.value_of(key) for member in members), *blank] for key in study.varies),
     ]
     for name, total in totals.items():
-        values = [*(member.metrics.get(name) for member in members), total["mean"], total["deviation"]]
+        values = [*(member.metrics.get(name) for member in members), *(total[end] for end in ends)]
         columns.append([name, *("" if x is None else f"{x:.4g}" for x in values)])
     return [list(row) for row in zip(*columns, strict=True)]
 
@@ -169,8 +204,16 @@ def _short(key: str) -> str:
 def to_plain(study: Study) -> dict[str, Any]:
     """Return a study as JSON values."""
     head = {"format": FORMAT, "name": study.name, "status": study.status, "varies": list(study.varies)}
-    members = [{k: v for k, v in attrs.asdict(member).items() if k != "why" or v} for member in study.members]
-    return {**head, "members": members, "metrics": summarise(study.members)}
+    members = [{k: v for k, v in attrs.asdict(m).items() if v or k not in OPTIONAL} for m in study.members]
+    search = {"search": {**study.search, **_describe_best(study)}} if study.search else {}
+    return {**head, **search, "members": members, "metrics": summarise(study.members)}
+
+
+def _describe_best(study: Study) -> dict[str, Any]:
+    if (best := study.best) is None:
+        return {}
+    settings = {key: best.value_of(key) for key in study.varies}
+    return {"best": {"folder": best.folder, "value": best.metrics[study.goal or ""], "settings": settings}}
 
 
 def from_plain(place: str, values: Mapping[str, Any]) -> Study:
@@ -179,7 +222,8 @@ def from_plain(place: str, values: Mapping[str, Any]) -> Study:
         raise SigmaConfigError(f"{place}: has format {number!r:.40}, and this version of Sigma reads {FORMAT}. Update.")
     try:
         members = tuple(_read_member(each) for each in values["members"])
-        return Study(name=str(values["name"]), varies=tuple(map(str, values["varies"])), members=members)
+        varies, search = tuple(map(str, values["varies"])), dict(values.get("search", {}))
+        return Study(name=str(values["name"]), varies=varies, members=members, search=search)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SigmaConfigError(f"{place}: is damaged: {error!r:.100}. Restore it from a copy.") from error
 
@@ -188,7 +232,8 @@ def _read_member(values: Mapping[str, Any]) -> Member:
     folder, overrides = values["folder"], values["overrides"]
     if not _FOLDER.fullmatch(folder) or not all(isinstance(text, str) for text in overrides):
         raise ValueError(f"no member: {folder!r}")
-    return read_results(Member(folder=folder, overrides=tuple(overrides)), values)
+    attempts = values.get("attempts", 0)
+    return read_results(Member(folder=folder, overrides=tuple(overrides), attempts=int(attempts)), values)
 
 
 def read_results(member: Member, values: Mapping[str, Any]) -> Member:

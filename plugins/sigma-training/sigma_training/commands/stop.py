@@ -19,7 +19,7 @@ class StopTraining(Command):
     """End training after the current burst; the run is saved first, so that it can be resumed.
 
     Args:
-        cause: Why, unless a person asked for it.
+        cause: Why, unless a person asked for it. That of a hook is ``STATUS: REASON``: both are in the summary.
     """
 
     command = "stop"
@@ -35,7 +35,7 @@ class StopTraining(Command):
         progress, interrupted = now.present.progress, evolve(now.present.progress, interrupted=True)
         if progress.is_over or not now.busy:  # once it has failed, nobody waits for a command to go on any more
             return CommandPlan(now.with_progress(interrupted) if now.status == Phase.FAILED else now, row=None)
-        return CommandPlan(now.with_progress(progress.ending() if now.sender else interrupted))
+        return CommandPlan(now.with_progress(progress.ending(self.cause) if now.sender else interrupted))
 
     def act(self, effects: CommandEffects, before: CommandedRun, at: int) -> None:
         """Save a run that was interrupted."""

@@ -36,6 +36,7 @@ class TrainingProgress:
     end: Goal = NONE  # in place of the number of epochs in the settings
     start: int | None = None  # which start of training it is
     interrupted: bool = False
+    cause: str = ""  # how a hook ended training, if it said so
 
     @property
     def underway(self) -> bool:
@@ -53,9 +54,9 @@ class TrainingProgress:
             return self.phase if self.phase in (Phase.PAUSED, Phase.FAILED) else Phase.RUNNING
         return self.phase if self.phase in (Phase.STOPPED, Phase.FAILED) else Phase.PREPARED
 
-    def ending(self) -> TrainingProgress:
-        """Return this progress with an end at the next boundary, since a goal is reached."""
-        return self if self.is_over else self.with_phase(Phase.ENDING)
+    def ending(self, cause: str = "") -> TrainingProgress:
+        """Return this progress with an end at the next boundary, since a goal is reached, or a hook has a cause."""
+        return self if self.is_over else evolve(self.with_phase(Phase.ENDING), cause=cause)
 
     def with_phase(self, phase: Phase) -> TrainingProgress:
         """Return this progress in another phase; pausing clears the goal to pause at."""

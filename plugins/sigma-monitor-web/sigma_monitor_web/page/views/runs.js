@@ -9,7 +9,8 @@ import { useStore } from "../store.js";
 import { count, figure, spoken } from "../numbers.js";
 import { t } from "../words.js";
 
-const SIGNS = { running: ["go", "play"], finished: ["", "check"], stopped: ["", "stop"], failed: ["bad", "warn"], interrupted: ["", "no"], unreadable: ["bad", "warn"] };
+const SIGNS = { running: ["go", "play"], finished: ["", "check"], stopped: ["", "stop"], pruned: ["", "stop"], failed: ["bad", "warn"], interrupted: ["", "no"], unreadable: ["bad", "warn"] };
+const ENDED = ["finished", "pruned"];
 const EVERY = 5000; // milliseconds
 const OVERLAID = 3; // unasked
 const RESULTS = 4; // columns
@@ -45,7 +46,7 @@ function Actions({ run, mine, steers, again }) {
   const idle = run.status !== "running";
   if (!steers) return html`<a class="button mini" href=${`?run=${encodeURIComponent(run.name)}#train`}>${t("runs.open")}</a>`;
   return html`<span class="row tight">${mine ? null : html`<a class="button mini" href=${`?run=${encodeURIComponent(run.name)}#train`}>${t("runs.open")}</a>`}
-    ${idle ? html`<button class="mini" type="button" disabled=${state === "pending"} onClick=${() => send(run.status === "finished" ? "replay" : "resume")}>${t(run.status === "finished" ? "runs.replay" : "runs.resume")}</button>
+    ${idle ? html`<button class="mini" type="button" disabled=${state === "pending"} onClick=${() => send(ENDED.includes(run.status) ? "replay" : "resume")}>${t(ENDED.includes(run.status) ? "runs.replay" : "runs.resume")}</button>
       <button class=${`mini ${state === "sure" ? "" : "quiet"}`} type="button" onClick=${() => (state === "sure" ? send("delete") : set("sure"))} onBlur=${() => { if (state === "sure") set(""); }}>${t(state === "sure" ? "runs.sure" : "runs.delete")}</button>` : null}
     <span class="note" role="status">${why}</span></span>`;
 }

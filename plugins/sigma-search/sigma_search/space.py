@@ -1,0 +1,66 @@
+"""Checks of a search before its first trial: every setting exists, takes its values, and the goal is published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sigma_kernel import catalogue
+from sigma_kernel.errors import SigmaConfigError, SigmaError, suggest_name
+from sigma_run.config import Configuration, Document, load_configuration, override
+from sigma_search.results import inline
+from sigma_search.settings import SearchSettings
+
+HOOK = "trial"  # the name of the hook that a search adds
+FIXED = ("run.name", "run.folder")  # a study has one of each
+
+
+def check_space(document: Document, settings: SearchSettings) -> None:
+    """Validate the configuration with the ends of each range, and with each choice.
+
+    Raises SigmaConfigError, with the line of the setting in ``[search.space]``.
+    """
+    for address, dimension in settings.space.items():
+        where = _locate(document, "space", address)
+        if address in FIXED or address.partition(".")[0] == "search":
+            raise SigmaConfigError(f"{where}: cannot be searched: all trials share it. Take another setting.")
+        for value in dimension.ends:
+            changed = override(document, f"{address}={inline(value)}", where)
+            load_configuration(changed, catalogue())
+
+
+def place_hook(document: Document, configuration: Configuration, settings: SearchSettings) -> tuple[str, str]:
+    """Return the key of the hook of trials, and the address of the value as that hook reads it.
+
+    Raises SigmaConfigError if the file has such a hook, or no trainer that the address begins with.
+    """
+    if "trainers" not in document.values:
+        key, address = f"hooks.{HOOK}", settings.value
+        hooks = document.values.get("hooks", {})
+    else:
+        trainer, _, address = settings.value.partition(".")
+        if trainer not in configuration.trainers:
+            hint = suggest_name(trainer, configuration.trainers, "There is")
+            where = _locate_goal(document, settings)
+            raise SigmaConfigError(f"{where}: begins with no trainer (got {settings.value!r}).{hint}")
+        key, hooks = f"trainers.{trainer}.hooks.{HOOK}", document.values["trainers"][trainer].get("hooks", {})
+    if HOOK in hooks:
+        raise SigmaConfigError(f"{document.name}: {key}: is the name of the hook that a search adds. Rename yours.")
+    return key, address
+
+
+def explain_check(document: Document, settings: SearchSettings, key: str, check: Callable[[], object]) -> None:
+    """Call ``check``; what it says of the hook of trials is said of the goal in the file."""
+    try:
+        check()
+    except SigmaError as error:
+        text = str(error).replace(f"--set {key}: ", f"{_locate_goal(document, settings)}: ")
+        raise type(error)(text.replace(f"{key}.value: ", "")) from None
+
+
+def _locate_goal(document: Document, settings: SearchSettings) -> str:
+    return _locate(document, "maximise" if settings.maximise is not None else "minimise")
+
+
+def _locate(document: Document, *path: str) -> str:
+    """Return ``file:line: search.path``; without the line if an option set it."""
+    return document.describe(("search", *path), "")[1].rstrip(": ")
