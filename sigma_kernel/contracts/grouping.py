@@ -408,8 +408,8 @@ def check_workers(workers: int, shards: int, at_least: int = 1) -> None:
     """Raise SigmaConfigError for a number of workers that cannot share the shards, or is below ``at_least``."""
     if workers > shards:
         raise SigmaConfigError(
-            f"workers = {workers}: there are only {shards} shards of a batch for them. Set shards = {workers} or more,"
-            f" which fixes the bits of the run, or workers = {shards} or fewer."
+            f"workers = {workers}: more than shards = {shards}, the parts of a batch. Set shards = {workers} or more,"
+            f" which fixes the bits of the run, or workers = {shards}."
         )
     if workers < at_least:
         raise SigmaConfigError(f"workers = {workers}: fewer than at_least = {at_least}. Raise one, or lower the other.")

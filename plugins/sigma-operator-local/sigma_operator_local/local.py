@@ -8,7 +8,7 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.contracts import Merger, Operator, Work
+from sigma_kernel.contracts import Merger, Operator, Work, check_workers
 from sigma_kernel.settings import ge, gt
 from sigma_operator_local.mergers import Sum
 
@@ -30,6 +30,10 @@ class LocalOperator(Operator):
     shards: int = field(default=1, validator=ge(1))
     burst_seconds: float = field(default=0.05, validator=gt(0))
     merger: Merger = field(factory=Sum)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse more workers than shards; raise SigmaConfigError."""
+        check_workers(self.workers, self.shards)
 
     def train(self, work: Work) -> None:
         """Train until the boundary reports the end of training."""

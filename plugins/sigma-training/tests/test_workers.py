@@ -281,7 +281,7 @@ def test_a_run_is_resumed_with_another_number_of_workers(operator: Any, tmp_path
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 def test_more_workers_than_shards_are_refused_with_the_remedy() -> None:
-    with pytest.raises(SigmaConfigError, match=r"there are only 2 shards .* Set shards = 3 or more"):
+    with pytest.raises(SigmaConfigError, match=r"more than shards = 2, .* Set shards = 3 or more"):
         ThreadOperator(workers=3, shards=2)
 
 
@@ -313,7 +313,7 @@ def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> 
         until(lambda: sigma.get("trainer.iteration") > 20)
         assert sigma.set("trainer.operator.workers", number) == ["trainer.operator.workers"]
         until(lambda n=number: sum(not c.dead for c in operator.transports[0].channels.values()) == n)  # type: ignore[misc]
-    with pytest.raises(SigmaConfigError, match=r"there are only 3 shards of a batch for them"):
+    with pytest.raises(SigmaConfigError, match=r"more than shards = 3, the parts of a batch"):
         sigma.set("trainer.operator.workers", 4)
     assert sigma.get("trainer.operator.workers") == 2
     handle.stop()

@@ -47,6 +47,22 @@ def open_document(what: str, overrides: Iterable[str] = ()) -> Document:
     return document
 
 
+def with_operator(document: Document, name: str | None, workers: int | None) -> Document:
+    """Return a document whose trainers are driven by another operator, or by one with so many workers."""
+    tables = [("run", document.values.get("run")), ("trainer", document.values.get("trainer"))]
+    trainers = document.values.get("trainers")
+    tables += [(f"trainers.{toml(str(n))}", x) for n, x in trainers.items()] if isinstance(trainers, dict) else []
+    keys = [f"{key}.operator" for key, table in tables if isinstance(table, dict) and "operator" in table]
+    if not keys and workers is not None:
+        name = name or "default:operator"
+    for key in keys or ["run.operator"]:
+        if name is not None:
+            document = override(document, f"{key}.type={toml(name)}", "--operator")
+        if workers is not None:
+            document = override(document, f"{key}.workers={workers}", "--workers")
+    return document
+
+
 def totals(document: Document, epochs: str | None) -> list[str]:
     """Return the assignments that give each trainer of a document a total number of epochs."""
     trainers = document.values.get("trainers")

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from sigma_kernel.contracts import Dataset, Initialiser, Program, Step
+from sigma_kernel.plugins.components import display_name
 from sigma_run.launcher.work import operations, traffic
 from sigma_step.graphs import recomputed_layers, training_step
 from sigma_step.initial import Initial
@@ -34,12 +35,20 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
         "ordered": session.setup.model.ordered,
         "augmentations": {name: type(step).__name__ for name, step in session.setup.settings.augmentations.items()},
         "blocks": _blocks(session.setup.feed.dataset),
+        "operator": _operator(session),
         "hooks": [_hook(session, name) for name in session.setup.order.names],
         "reasons": [str(reason) for reason in explain_order(session.setup.order.hooks, session.setup.order.names)],
         "memory": _memory(trainer, session),
         "work": _work(session),
         "bursts": _bursts(session),
     }
+
+
+def _operator(session: Session) -> dict[str, Any]:
+    """Return what drives training, how many workers compute, and how many shards a batch has."""
+    operator = session.setup.operator
+    workers = session.state.workers(session.setup)
+    return {"name": display_name(operator).removesuffix("_operator"), "workers": workers, "shards": operator.shards}
 
 
 def _blocks(rows: Dataset) -> dict[str, int]:

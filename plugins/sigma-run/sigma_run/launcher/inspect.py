@@ -139,6 +139,12 @@ def _describe_blocks(count: int, rows: int, together: int) -> str:
     return f"{count:,} blocks of {rows:,} rows, read ahead; {order}; {waits}"
 
 
+def _describe_workers(name: str, workers: int, shards: int) -> str:
+    """Return who computes the shards of batches, and when that pays."""
+    rule = "the number of workers changes no bits. On one machine, threads in a backend that has them are faster"
+    return f"{workers} by {name} compute the {shards} shards of each batch; {rule}"
+
+
 def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
     """Yield the properties of the whole step, by name."""
     if found["precision"] in MIXED:
@@ -148,6 +154,8 @@ def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
     if found["augmentations"]:
         steps = ", ".join(f"{name} ({kind})" for name, kind in found["augmentations"].items())
         yield ["data:", f"each epoch is augmented by {steps}, two blocks ahead; phases.data has the seconds of waiting"]
+    if found["operator"]["shards"] > 1:
+        yield ["workers:", _describe_workers(**found["operator"])]
     if len(found["tiers"]) > 1:
         tiers = ", then ".join(f"{name} from iteration {int(start):,} on" for start, name in found["tiers"].items())
         yield ["backend:", tiers]

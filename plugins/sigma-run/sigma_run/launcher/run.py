@@ -21,6 +21,7 @@ from sigma_run.launcher.configured import (
     refuse_parallel,
     totals,
     understood,
+    with_operator,
 )
 from sigma_run.launcher.group import DEBUG, fail
 from sigma_run.launcher.later import lazy_function
@@ -34,6 +35,8 @@ run_study = lazy_function("sigma_run.launcher.studies:run_study")  # only for --
 @recipe_or_file
 @click.option("--backend", metavar="NAME", help="Compute on this backend.")
 @debug_option
+@click.option("--operator", metavar="NAME", help="Train by this operator, such as processes.")
+@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Workers, of at most as many shards.")
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of all random numbers.")
@@ -46,6 +49,8 @@ def run(
     what: str,
     overrides: tuple[str, ...],
     backend: str | None,
+    operator: str | None,
+    workers: int | None,
     monitors: tuple[str, ...],
     epochs: str | None,
     seed: int | None,
@@ -62,7 +67,8 @@ def run(
     The first Ctrl-C, SIGTERM or SIGHUP finishes the step, saves a checkpoint and stops; the second aborts. SIGUSR1
     saves a checkpoint and continues.
     """
-    described = add_monitors(_apply_options(open_document(what, overrides), backend, seed, epochs), monitors)
+    described = with_operator(open_document(what, overrides), operator, workers)
+    described = add_monitors(_apply_options(described, backend, seed, epochs), monitors)
     if seeds is not None or folds is not None:
         return int(run_study(described, seeds, folds, parallel, as_json, quiet))
     refuse_parallel(parallel)
