@@ -8,7 +8,8 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_kernel.contracts import Merger, Operator, Work, check_workers
+from sigma_kernel.contracts import Merger, Operator, Work
+from sigma_kernel.errors import warn
 from sigma_kernel.settings import ge, gt
 from sigma_operator_local.mergers import Sum
 
@@ -32,8 +33,12 @@ class LocalOperator(Operator):
     merger: Merger = field(factory=Sum)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more workers than shards; raise SigmaConfigError."""
-        check_workers(self.workers, self.shards)
+        """Warn of workers that would have nothing to do."""
+        if self.workers > self.shards:  # no error: runs of earlier versions are resumed
+            warn(
+                f"LocalOperator.workers: {self.workers} workers share {self.shards} parts of each batch, so that some have"
+                f" nothing to do. Set shards = {self.workers}, which fixes the bits of the run, or workers = {self.shards}."
+            )
 
     def train(self, work: Work) -> None:
         """Train until the boundary reports the end of training."""

@@ -14,7 +14,7 @@ import pytest
 
 from sigma_kernel import every, when
 from sigma_kernel.contracts import HookContext, Monitor, Operator, Program, Step, View
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaConfigError, SigmaWarning
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.mergers import Sum
 from sigma_testing import (
@@ -76,8 +76,13 @@ def _trained(operator: Operator) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("shards", [2, 3, 4])
 def test_any_number_of_workers_gives_the_same_bits(shards: int) -> None:
-    found = [_trained(LocalOperator(shards=shards, workers=workers)) for workers in (1, 2, 4)]
+    found = [_trained(LocalOperator(shards=shards, workers=workers)) for workers in (1, 2, shards)]
     assert found[0] == found[1] == found[2]
+
+
+def test_workers_without_a_shard_are_warned_of_with_the_remedy() -> None:
+    with pytest.warns(SigmaWarning, match=r"3 workers share 2 parts of each batch, .* Set shards = 3"):
+        LocalOperator(workers=3, shards=2)
 
 
 def test_training_on_shards_equals_training_on_whole_batches() -> None:

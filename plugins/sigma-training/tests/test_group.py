@@ -86,7 +86,7 @@ def test_few_workers_leave_when_links_are_cut():
 # -- what is refused ---------------------------------------------------------------------------------------------------
 def test_more_workers_than_shards_are_refused_with_the_remedy_and_change_nothing():
     made = group(2)
-    with pytest.raises(SigmaConfigError, match="workers = 5: there are only 4 shards.*Set shards = 5 or more"):
+    with pytest.raises(SigmaConfigError, match="workers = 5: more than shards = 4, .*Set shards = 5 or more"):
         made.on(Resize(5))
     assert made.size == 2
     assert WorkerGroup().shards == 1
