@@ -36,8 +36,9 @@ class LocalOperator(Operator):
         """Warn of workers that would have nothing to do."""
         if self.workers > self.shards:  # no error: runs of earlier versions are resumed
             warn(
-                f"LocalOperator.workers: {self.workers} workers share {self.shards} parts of each batch, so that some have"
-                f" nothing to do. Set shards = {self.workers}, which fixes the bits of the run, or workers = {self.shards}."
+                f"LocalOperator.workers: {self.workers} workers share {self.shards} parts of each batch, so that some"
+                f" have nothing to do. Set shards = {self.workers}, which fixes the bits of the run, or"
+                f" workers = {self.shards}."
             )
 
     def train(self, work: Work) -> None:
