@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from sigma_kernel.errors import SigmaWarning
 from sigma_run.launcher import main
 
 FILE = """format = 1
@@ -43,9 +42,10 @@ def test_options_choose_the_operator_and_the_workers(file: Path, capsys: pytest.
     assert re.search(r"\[trainer\.operator\]\n(.*\n)*?workers = 3", config.read_text())
 
 
-def test_workers_without_a_shard_are_named_with_the_remedy(file: Path) -> None:
-    with pytest.warns(SigmaWarning, match="2 workers share 1 parts of each batch"):
-        assert main(["run", "small.toml", "--workers", "2"]) == 0
+@pytest.mark.filterwarnings("always::sigma_kernel.errors.SigmaWarning")
+def test_workers_without_a_shard_are_named_with_the_remedy(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "small.toml", "--workers", "2"]) == 0
+    assert "warning: LocalOperator.workers: 2 workers share 1 parts of each batch" in capsys.readouterr().err
 
 
 def test_another_operator_that_is_not_there_is_named(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

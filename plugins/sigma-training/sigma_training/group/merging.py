@@ -31,7 +31,8 @@ class ShareMerger:
 
     def merge(self, shares: Sequence[WeightedShare]) -> Share:
         """Return the share of the whole batch, from those of all its shards in their order."""
-        merged: Share = merge_in_tree(shares, self._pair)
+        every: Sequence[Share] = shares
+        merged = merge_in_tree(every, self._pair)
         if self.merger is None:
             return merged
         return Share(merged.records, self._merge_gradients(self.merger, shares), merged.state)

@@ -19,6 +19,17 @@ from sigma_kernel.contracts import Batches, Burst, Iterations, Records, Share
 METRICS = "metrics."
 
 
+@frozen
+class WeightedShare(Share):
+    """A share whose gradients, records and state are times ``weight``, its share of the rows of the batch.
+
+    ``loss`` is the mean over its own rows.
+    """
+
+    weight: float = 1.0
+    loss: float = 0.0
+
+
 class Exchange(Protocol):
     """Who computes which shards, and how their shares become one."""
 
@@ -28,7 +39,7 @@ class Exchange(Protocol):
     def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
         """Return the shares of these shards."""
 
-    def merge(self, steps: Iterations, offset: int, shares: Mapping[int, Share], count: int) -> Share:
+    def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
         """Return the share of the whole batch, from those that were computed here."""
 
     def losses(self) -> Mapping[str, float]:
@@ -80,7 +91,7 @@ class ShardedStep:
         rows: np.ndarray,
         offset: int,
         shards: list[Shard],
-    ) -> dict[int, Share]:
+    ) -> dict[int, WeightedShare]:
         weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
 
         def share(number: int) -> Share:
@@ -90,17 +101,6 @@ class ShardedStep:
         numbers = self.exchange.numbers(len(shards))
         shares = zip(numbers, self.exchange.compute(share, numbers), strict=True)
         return {number: weigh_share(each, len(shards[number].rows) / len(rows)) for number, each in shares}
-
-
-@frozen
-class WeightedShare(Share):
-    """A share whose gradients, records and state are times ``weight``, its share of the rows of the batch.
-
-    ``loss`` is the mean over its own rows.
-    """
-
-    weight: float = 1.0
-    loss: float = 0.0
 
 
 def weigh_share(share: Share, weight: float) -> WeightedShare:

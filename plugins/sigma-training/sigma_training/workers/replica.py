@@ -97,5 +97,5 @@ def digest_of(arrays: Mapping[str, np.ndarray]) -> str:
         flat = np.ascontiguousarray(arrays[name]).reshape(-1).view(np.uint8)
         step = max(PAGE, len(flat) // PAGES)
         for start in range(0, len(flat), step):
-            value = zlib.crc32(flat[start : start + PAGE], value)
+            value = zlib.crc32(flat[start : start + PAGE].data, value)
     return f"{value:08x}"

@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from attrs import define, field
 
@@ -102,7 +103,9 @@ class GroupWorker:
 
     def _promote(self, action: PromoteState) -> None:
         self._tasks.put(lambda: self._current_replica.promote())
-        self._tasks.put(partial(self._provide, self._member.commit))
+        commit = self._member.commit
+        assert commit is not None  # that of the state which is promoted
+        self._tasks.put(partial(self._provide, commit))
 
     def _drop(self, action: DropState) -> None:
         self._tasks.put(lambda: self._current_replica.drop())
@@ -163,7 +166,7 @@ class GroupWorker:
         self.channel.send([StateSent(self.number, action.commit, saved)])
 
 
-ACTIONS: dict[type[MemberAction], Callable[[GroupWorker, object], None]] = {
+ACTIONS: dict[type[MemberAction], Callable[[GroupWorker, Any], None]] = {
     CopyState: GroupWorker._copy,
     RunBurst: GroupWorker._burst,
     PromoteState: GroupWorker._promote,
