@@ -227,7 +227,8 @@ class GroupDriver:
         if notice.kind == "lost":
             self._replace_worker(notice)
         elif notice.kind == "paused":
-            self.current.log(f"waits for workers: there are {notice.text}")
+            begins = notice.generation == 0
+            self.current.log("workers start" if begins else f"waits for workers: there are {notice.text}")
         elif notice.kind == "failed":
             who = "the workers" if notice.worker is None else f"worker {notice.worker}"
             raise SigmaTrainingError(f"{who}: {notice.text.strip()}")
