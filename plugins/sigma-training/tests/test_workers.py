@@ -170,6 +170,36 @@ def test_a_worker_that_dies_before_it_is_ready_is_replaced() -> None:
     assert digest("iris", Operator(workers=2, shards=2), "trainer.epochs=2") == wanted
 
 
+def test_fewer_workers_than_needed_wait_with_a_checkpoint(tmp_path: Path) -> None:
+    @define(eq=False)
+    class Alone(ThreadTransport):
+        """Workers of which the first two live, and from the next on none is ever ready."""
+
+        def _start_worker(self, worker: int) -> None:
+            if worker < 2:
+                super()._start_worker(worker)
+            else:
+                self.channels[worker] = type("Nobody", (), {"inbox": [], "dead": True})()  # type: ignore[assignment]
+
+    @define(eq=False)
+    class Operator(ThreadOperator):
+        def connect(self) -> ThreadTransport:
+            self.transports.append(transport := Alone())
+            return transport
+
+    text = (Path(__file__).parent / "steered.toml").read_text()
+    operator = Operator(workers=2, shards=2, at_least=2, lost_after=1000.0, burst_seconds=0.01)
+    sigma = environment(text, operator, folder=tmp_path)
+    handle = sigma.run_async(progress=False)
+    until(lambda: sigma.get("trainer.iteration") > 20)
+    operator.transports[0].kill(1)
+    until(lambda: [*sigma.run_folder.glob("checkpoints/trainer/*/manifest.json")])
+    reached = sigma.get("trainer.iteration")
+    assert any("waits for workers: there are 1 of at least 2" in text for _, text in sigma.messages.entries_after(0))
+    handle.stop()
+    assert handle.result().iterations == reached
+
+
 @define(eq=False)
 class Fruitless(ThreadTransport):
     """Workers that die at once."""

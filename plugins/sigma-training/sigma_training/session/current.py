@@ -46,6 +46,9 @@ class Commander(Protocol):
     def make(self, command: str, **arguments: Any) -> Command:
         """Make a command."""
 
+    def post(self, command: Command) -> None:
+        """Queue a command for the next boundary."""
+
     def apply(self, command: Command) -> Moment:
         """Apply a command now, and write it to the journal; one that raises changes nothing."""
 

@@ -19,7 +19,7 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
-from sigma_kernel.contracts import Batches, Burst, Compute, GroupOperator, Merger
+from sigma_kernel.contracts import Batches, Burst, Compute, GroupOperator, Iterations, Merger
 from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
 from sigma_step.measuring import curves
 from sigma_step.steps import Iteration, compute_fused
@@ -85,10 +85,14 @@ class TrainingLoop:
 
     def train_in_group(self, operator: GroupOperator) -> None:
         """Train until the end by the workers of an operator."""
-        self.split(operator.workers)
         again = self.shard(operator.shards, operator.workers, None, None)
         with self.drive(self.current, operator, again) as compute:
-            self.train(operator.burst_seconds, compute, again)
+
+            def compute_split(steps: Iterations, batches: Batches) -> Burst:
+                self.split(self.current.state.workers(self.current.setup))  # it may be set in between
+                return compute(steps, batches)
+
+            self.train(operator.burst_seconds, compute_split, again)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:

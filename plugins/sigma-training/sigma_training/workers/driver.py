@@ -227,11 +227,18 @@ class GroupDriver:
         if notice.kind == "lost":
             self._replace_worker(notice)
         elif notice.kind == "paused":
-            begins = notice.generation == 0
-            self.current.log("workers start" if begins else f"waits for workers: there are {notice.text}")
+            self._wait_for_workers(notice)
         elif notice.kind == "failed":
             who = "the workers" if notice.worker is None else f"worker {notice.worker}"
             raise SigmaTrainingError(f"{who}: {notice.text.strip()}")
+
+    def _wait_for_workers(self, notice: Notice) -> None:
+        """Say so; save a checkpoint, if there is a folder, unless training has not begun."""
+        if notice.generation == 0:
+            self.current.log("workers start")
+            return
+        self.current.log(f"waits for workers: there are {notice.text}")
+        self.current.commands.post(self.current.commands.make("save", keep=False))
 
     def _replace_worker(self, notice: Notice) -> None:
         self._lost += 1
