@@ -290,3 +290,11 @@ def test_large_numbers_have_finite_figures_and_a_histogram(values: list[float]) 
     assert all(np.isfinite(figure) for figure in column.figures.values())
     assert sum(column.histogram) == len(values)
     json.dumps(column.to_json(), allow_nan=False)
+
+
+def test_infinite_numbers_are_not_counted_where_nobody_reads_it(monkeypatch):
+    monkeypatch.setattr("sigma_data.profiling.kinds.count_infinite", None)
+    for column in (pa.array([1.5, 2.0, np.inf]), pa.chunked_array([[1.5, None, 2.0], [np.inf]])):
+        assert infer_kind("x", column, is_reason_read=False).kind == "number"
+    for column in (pa.array([], pa.float64()), pa.chunked_array([[], []], pa.float64()), pa.array([None, None])):
+        assert infer_kind("x", column, is_reason_read=False).kind == "constant"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -279,3 +281,13 @@ def test_a_number_that_32_bits_cannot_hold_is_refused_with_its_place(tmp_path: P
 def test_blocks_of_more_than_1_gib_are_refused(two: Path):
     with pytest.raises(SigmaConfigError, match=r"block_rows: .* are more than 1 GiB, the most of a block. Set at most"):
         in_blocks(two, block_rows=1 << 28)["training"]
+
+
+def test_a_series_may_be_a_query(tmp_path: Path):
+    frame = pd.read_parquet(write_two(tmp_path / "two.parquet"))
+    with closing(sqlite3.connect(tmp_path / "two.db")) as connection, connection:
+        frame.assign(at=frame["at"].astype(str)).to_sql("sales", connection, index=False)
+    form = {"query": "SELECT * FROM sales WHERE price > 0.25"}
+    prepared, held = (in_blocks(tmp_path / "two.db", format=form, block_rows=rows, step="row") for rows in (8, None))
+    check_equal(prepared, held)
+    assert isinstance(prepared["training"], MappedWindows)

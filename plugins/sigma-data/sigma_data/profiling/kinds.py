@@ -44,8 +44,13 @@ class Inferred:
 
 
 def infer_kind(name: str, column: Any, is_reason_read: bool = True) -> Inferred:
-    """Return the kind of a column, an array of Arrow or one in chunks; the reason may be empty if nobody reads it."""
-    inferred = _infer_kind(name, column, is_reason_read)
+    """Return the kind of a column, an array of Arrow or one in chunks.
+
+    If nobody reads the reason, it may be empty, and infinite numbers may not be counted, which takes two passes.
+    """
+    if not is_reason_read and _begins_with_reals(column):
+        return Inferred("number", "")
+    inferred = _infer_kind(name, column)
     infinite = count_infinite(column) if inferred.kind == "number" else 0
     if not infinite:
         return inferred
@@ -66,15 +71,13 @@ def count_infinite(column: Any) -> int:
     return int(pc.sum(pc.is_inf(column), min_count=0).as_py()) if floating else 0
 
 
-def _infer_kind(name: str, column: Any, is_reason_read: bool) -> Inferred:
+def _infer_kind(name: str, column: Any) -> Inferred:
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     present = len(column) - column.null_count
     if not present:
         return Inferred("constant", "every cell is blank")
     if pa.types.is_nested(column.type) or pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
         return Inferred("other", f"holds {column.type}")
-    if pa.types.is_floating(column.type) and not is_reason_read and _begins_with_reals(column):
-        return Inferred("number", "")
     if pa.types.is_floating(column.type) and (real := _infer_reals(column)):
         return real  # fast: distinct numbers need not be counted
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) or pa.types.is_dictionary(column.type):
@@ -107,6 +110,8 @@ def _infer_reals(column: Any) -> Inferred | None:
 
 def _begins_with_reals(column: Any) -> bool:
     """Return whether there are different numbers in the first chunk of a column, some of which are not whole."""
+    if not len(column) or not import_module("pyarrow").types.is_floating(column.type):
+        return False
     values, low, high = _read_bounded(next(iter(getattr(column, "chunks", [column]))))
     return low < high and bool((values != np.rint(values)).any())
 
