@@ -39,6 +39,23 @@ result = NumbaBackend(threads=1).lower(Graph((x,), (x * x + 1.0,)), {})(np.ones(
 sys.setprofile(None)
 print(float(result.sum()), *sorted(calls))
 """
+LATE = """
+import threading
+
+import numpy as np
+
+from sigma_backend_numba import NumbaBackend
+from sigma_kernel.graph import Graph, symbol
+
+
+def work():
+    threading.main_thread().join()
+    x = symbol((17,))
+    print(float(NumbaBackend(threads=1).lower(Graph((x,), (x * 3.75,)), {})(np.ones(17, "f4"))[0].sum()))
+
+
+threading.Thread(target=work).start()
+"""
 POSIX = pytest.mark.skipif(os.name != "posix", reason="needs signals for a thread")
 
 
@@ -71,3 +88,9 @@ def test_workers_finish_what_they_began_when_their_caller_is_interrupted_twice()
 def test_an_error_of_a_worker_is_raised_by_its_caller() -> None:
     with pytest.raises(ZeroDivisionError), Workers(2) as workers:
         workers.submit(divmod, 1, 0).result()
+
+
+def test_a_thread_that_runs_on_when_the_main_thread_has_ended_compiles(tmp_path: Path) -> None:
+    environment = {**os.environ, files.VARIABLE: str(tmp_path / "programs")}
+    ran = subprocess.run([sys.executable, "-c", LATE], env=environment, capture_output=True, text=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, "63.75\n"), ran.stderr

@@ -153,7 +153,7 @@ def _emit_object(module: Any) -> bytes:
     """Return a module as an object file."""
     library = llvm().ffi.lib
     with llvm().ffi.OutputString() as error:
-        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory")(_target(SPEED), module, 1, error)
+        buffer = _bypass_lock("LLVMPY_TargetMachineEmitToMemory")(_target(SPEED), module, 1, error)
         if not buffer:
             raise RuntimeError(str(error))
     try:
@@ -163,7 +163,7 @@ def _emit_object(module: Any) -> bytes:
 
 
 @cache
-def _unlocked(name: str) -> Any:
+def _bypass_lock(name: str) -> Any:
     """Return a function of llvmlite's library that several threads may call at once, each for its own context.
 
     llvmlite lets one thread into LLVM at a time, as the context that it takes by default is one for all.
@@ -185,7 +185,7 @@ def _optimise(module: Any) -> None:
     options = llvm().create_pipeline_tuning_options(speed_level=SPEED)
     options.loop_vectorization = options.slp_vectorization = True
     with llvm().create_pass_builder(_target(SPEED), options) as builder:
-        _unlocked("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
+        _bypass_lock("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
 
 
 def _link_kernel(module: Any, context: Any, symbol: str, make: Callable[[], tuple[str, str]]) -> bool:

@@ -7,7 +7,10 @@ let llvmlite destroy an object twice, which ends the process.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
 from attrs import define, field
@@ -18,21 +21,29 @@ _R = TypeVar("_R")
 
 @define(eq=False)
 class Workers:
-    """Threads that finish what they have begun, however often their caller is interrupted."""
+    """Threads that finish what they have begun, however often their caller is interrupted.
+
+    Those of an executor would refuse to work for a thread that runs on when the main thread has ended.
+    """
 
     count: int
-    _pool: ThreadPoolExecutor = field(init=False)
     _calls: list[Future[Any]] = field(factory=list, init=False)
-
-    @_pool.default
-    def _(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.count, "sigma-llvm")
+    _waiting: SimpleQueue[Callable[[], None] | None] = field(factory=SimpleQueue, init=False)
+    _threads: list[Thread] = field(factory=list, init=False)
 
     def submit(self, function: Callable[_P, _R], *given: _P.args, **named: _P.kwargs) -> Future[_R]:
         """Begin a call as soon as a thread is free."""
-        call = self._pool.submit(function, *given, **named)
+        call = Future[_R]()
         self._calls.append(call)
+        self._waiting.put(partial(_run, call, partial(function, *given, **named)))
+        if len(self._threads) < self.count:
+            self._threads.append(Thread(target=self._work, name="sigma-llvm", daemon=True))
+            self._threads[-1].start()
         return call
+
+    def _work(self) -> None:
+        while (run := self._waiting.get()) is not None:
+            run()
 
     def __enter__(self) -> Workers:
         """Return the threads."""
@@ -46,12 +57,23 @@ class Workers:
                 if error or interrupt:
                     for call in self._calls:
                         call.cancel()
-                wait(self._calls)
+                wait([call for call in self._calls if not call.done()])
             except BaseException as raised:
                 interrupt = raised
-        self._pool.shutdown(wait=False)
+        for _ in self._threads:
+            self._waiting.put(None)
         if interrupt is not None:
             raise interrupt
+
+
+def _run(call: Future[_R], function: Callable[[], _R]) -> None:
+    """Run a call, unless it was cancelled."""
+    if not call.set_running_or_notify_cancel():
+        return
+    try:
+        call.set_result(function())
+    except BaseException as error:
+        call.set_exception(error)
 
 
 def run_apart(function: Callable[_P, _R], *given: _P.args, **named: _P.kwargs) -> _R:
