@@ -113,6 +113,11 @@ class ProcessesTransport:
             if resource is not None:
                 resource.close()
 
+    @property
+    def processes(self) -> dict[int, int]:
+        """Return the numbers of the processes that run, by worker."""
+        return {number: worker.process.pid for number, worker in [*self._workers.items()]}
+
     # -- orders --------------------------------------------------------------------------------------------------------
     def _send_order(self, worker: WorkerProcess, order: GroupOrder) -> None:
         if isinstance(order, LeaveOrder):
