@@ -6,5 +6,7 @@ from sigma_testing import GroupTrainingSuite
 
 
 class TestTraining(GroupTrainingSuite):
+    backend = "numpy"
+
     def make(self) -> GroupOperator:
         return ProcessesOperator()

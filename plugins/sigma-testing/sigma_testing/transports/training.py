@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from attrs import evolve
@@ -29,7 +29,7 @@ format = 1
 [run]
 name = "small"
 seed = 3
-backend = "{backend}"
+{backend}
 precision = "{precision}"
 [data]
 {data}
@@ -68,16 +68,19 @@ CASES: dict[str, dict[str, Any]] = {  # the last batches have fewer rows, and in
     "16 bits": {"data": 'dataset = "digits"', "network": DIGITS, "batch": 200, "precision": "mixed", "epochs": 1},
     "64 bits": {"data": 'dataset = "digits"', "network": DIGITS, "batch": 200, "precision": "float64", "epochs": 1},
 }
-DEFAULTS = {"backend": "numpy", "precision": "float32", "batch": 37, "epochs": 3}
+DEFAULTS = {"precision": "float32", "batch": 37, "epochs": 3}
 
 
-def write_case(name: str) -> str:
-    """Return the configuration of a case, with the operator `local`."""
-    return TEXT.format(**{**DEFAULTS, **CASES[name]}, shards=SHARDS)
+def write_case(name: str, backend: str = "") -> str:
+    """Return the configuration of a case, with the operator `local`, and a backend if that is not to be the default."""
+    line = f'backend = "{backend}"' if backend else ""
+    return TEXT.format(**{**DEFAULTS, **CASES[name]}, shards=SHARDS, backend=line)
 
 
 class GroupTrainingSuite(Suite):
     """Conformance tests of an operator with groups of workers: inherit, and override :meth:`make`."""
+
+    backend: ClassVar[str] = ""  # one that compiles nothing makes the tests quick
 
     @abstractmethod
     def make(self) -> GroupOperator:
@@ -85,7 +88,7 @@ class GroupTrainingSuite(Suite):
 
     def build(self, case: str, workers: int, folder: Path | None = None) -> Environment:
         """Return an environment whose trainer is run by so many workers; by ``local`` for none."""
-        environment = config.build(config.load(write_case(case)), folder=folder)
+        environment = config.build(config.load(write_case(case, self.backend)), folder=folder)
         if workers:
             environment.trainer("trainer").operator = evolve(self.make(), workers=workers, shards=SHARDS)
         return environment
