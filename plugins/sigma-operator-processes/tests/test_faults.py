@@ -238,7 +238,9 @@ def test_what_cannot_be_pickled_is_refused_before_anything_starts() -> None:
 
 
 def test_nothing_is_left_behind_by_an_operator_that_is_killed(tmp_path: Path) -> None:
-    (tmp_path / "run.toml").write_text(TEXT.format(operator="processes", workers=2, more="").replace("40", "4000"))
+    (tmp_path / "run.toml").write_text(
+        TEXT.format(operator="processes", workers=2, more="").replace("epochs = 40", "epochs = 4000")
+    )
     before = set(os.listdir("/dev/shm"))
     code = """
         import threading, time
