@@ -42,7 +42,7 @@ class ObservedProcesses(ProcessesOperator):
 
 def build(operator: Operator) -> Environment:
     """Return an environment that trains on iris for some seconds."""
-    sigma = sm.from_file("iris", "hooks.finish.when='epoch reaches 60'", "run.backend='numpy'")
+    sigma = sm.from_file("iris", "hooks.finish.when='epoch reaches 100'", "run.backend='numpy'")
     sigma.trainer("trainer").operator = operator
     return sigma
 
@@ -63,7 +63,7 @@ class Disturbance:
 
     def run(self) -> None:
         """Disturb until the end."""
-        while not self.ended.wait(self.draw.uniform(0, 0.7)):
+        while not self.ended.wait(self.draw.uniform(0.2, 1.5)):
             if processes := self.operator.processes():
                 self.harm(self.draw.choice(processes))
 
