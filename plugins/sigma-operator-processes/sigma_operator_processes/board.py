@@ -28,7 +28,8 @@ from sigma_operator_processes.segments import align, create_segment, grow_segmen
 WRITTEN, ADDED = 0, 1  # flags of a member, in the words that it has
 WORDS = 8  # of 8 bytes: a cache line
 SPIN = 300e-6  # seconds of waiting without sleep
-NAP = 100e-6  # seconds of a sleep
+NAPS = 50e-6, 1e-3  # seconds of a sleep, at least and at most: otherwise a part of what was waited already
+SHARE = 0.05
 FENCE = threading.Lock()
 
 
@@ -241,7 +242,7 @@ class Board:
             if now - began < self._spin:
                 os.sched_yield()
             else:
-                time.sleep(NAP)
+                time.sleep(min(max(SHARE * (now - began), NAPS[0]), NAPS[1]))
 
     def _agrees(self) -> bool:
         """Return whether the iteration of each member is this one, or the next of one that is ahead."""
@@ -265,7 +266,8 @@ def _add_in_place(vectors: Sequence[np.ndarray], total: np.ndarray) -> None:
     def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         nonlocal left
         left -= 1
-        return np.add(a, b, out=a if left else total)
+        result: np.ndarray = np.add(a, b, out=a if left else total)
+        return result
 
     with np.errstate(invalid="ignore", over="ignore"):
         if (result := merge_in_tree(vectors, add)) is not total:

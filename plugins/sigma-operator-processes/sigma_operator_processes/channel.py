@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import threading
 import time
 import traceback
@@ -110,8 +109,7 @@ class ProcessesChannel:
             while not self.link.closed:
                 for packet in packets:
                     self._take(packet)
-                select.select([self.link.socket], [], [], POLL)
-                self.link.flush()
+                self.link.wait(POLL)
                 packets = self.link.receive()
         except Exception:
             self.send([WorkerFailed(self.worker, traceback.format_exc())])

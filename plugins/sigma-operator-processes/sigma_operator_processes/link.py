@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
 import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -156,6 +157,13 @@ class Link:
                 else:
                     self._outbox[0] = (data[sent:], ())
 
+    def wait(self, seconds: float | None = None) -> None:
+        """Wait until something has arrived, or there is room for what waits; send that."""
+        poll = select.poll()
+        poll.register(self.socket, select.POLLIN | (select.POLLOUT if self.is_behind else 0))
+        poll.poll(None if seconds is None else 1000 * seconds)
+        self.flush()
+
     def receive(self) -> list[Packet]:
         """Return the packets that have arrived; :attr:`closed` says whether the other end is gone."""
         try:
@@ -164,7 +172,11 @@ class Link:
                     self._read()
         except OSError:
             self.close()
-        return self._parse()
+        packets = self._parse()
+        if self.closed:  # those of a packet that is not complete
+            _close_all(self._descriptors)
+            self._descriptors.clear()
+        return packets
 
     def _read(self) -> None:
         data, descriptors, _, _ = socket.recv_fds(self.socket, CHUNK, MOST_DESCRIPTORS)
@@ -206,6 +218,6 @@ class Link:
         self._outbox.clear()
 
 
-def _close_all(descriptors: Sequence[int]) -> None:
+def _close_all(descriptors: Iterable[int]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)

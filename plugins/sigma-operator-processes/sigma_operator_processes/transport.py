@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -43,7 +44,7 @@ class ProcessesTransport:
     _workers: dict[int, WorkerProcess] = field(factory=dict, init=False)
     _started: set[int] = field(factory=set, init=False)
     _to_start: SimpleQueue[int] = field(factory=SimpleQueue, init=False)
-    _events: SimpleQueue[GroupEvent] = field(factory=SimpleQueue, init=False)
+    _events: SimpleQueue[GroupEvent | None] = field(factory=SimpleQueue, init=False)
     _generation: int = field(default=-1, init=False)
     _board: BoardSegments | None = field(default=None, init=False)
     _provided: tuple[Commit, Provide] | None = field(default=None, init=False)
@@ -86,13 +87,12 @@ class ProcessesTransport:
     def events(self, seconds: float) -> Iterable[GroupEvent]:
         """Return the events that have arrived; wait at most so long for the first."""
         events = list[GroupEvent]()
-        try:
-            while True:
-                events.append(self._events.get(timeout=0 if events else max(seconds, 0.0)))
-        except Empty:
-            if self._failure is not None:
-                raise SigmaStateError("operator 'processes': its thread has failed.") from self._failure
-            return events
+        with suppress(Empty):  # nothing more has arrived
+            while (event := self._events.get(timeout=0 if events else max(seconds, 0.0))) is not None:
+                events.append(event)
+        if self._failure is not None and not events:
+            raise SigmaStateError("operator 'processes': its thread has failed.") from self._failure
+        return events
 
     def provide(self, commit: Commit, state: Provide) -> None:
         """Give the state of this commit to workers that fetch it from the operator, in place of any earlier one."""
@@ -112,6 +112,11 @@ class ProcessesTransport:
         for resource in (self._board, self._blueprint, self._encoded and self._encoded[1], *(self._wakers or ())):
             if resource is not None:
                 resource.close()
+
+    @property
+    def processes(self) -> dict[int, int]:
+        """Return the numbers of the processes that run, by worker."""
+        return {number: worker.process.pid for number, worker in [*self._workers.items()]}
 
     # -- orders --------------------------------------------------------------------------------------------------------
     def _send_order(self, worker: WorkerProcess, order: GroupOrder) -> None:
@@ -148,6 +153,7 @@ class ProcessesTransport:
             self._end_all()
         except BaseException as error:
             self._failure = error
+            self._events.put(None)
             self._end_all()
 
     def _start_workers(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import os
-import select
 import signal
 import socket
 import sys
@@ -18,7 +17,7 @@ import traceback
 from collections.abc import Sequence
 
 from sigma_kernel.contracts import WorkerFailed
-from sigma_operator_processes.channel import LINGER, ProcessesChannel
+from sigma_operator_processes.channel import LINGER, POLL, ProcessesChannel
 from sigma_operator_processes.link import Link, Packet, Welcome
 
 PR_SET_PDEATHSIG = 1
@@ -63,7 +62,7 @@ def read_packets(link: Link, count: int) -> list[Packet]:
     """Return the first packets, at least so many; end the process if the operator is gone."""
     packets = list[Packet]()
     while len(packets) < count:
-        select.select([link.socket], [], [])
+        link.wait()
         packets += link.receive()
         if link.closed:
             os._exit(1)
@@ -102,8 +101,7 @@ def leave(link: Link) -> None:
     """
     deadline = time.monotonic() + LINGER / 2
     while link.is_behind and time.monotonic() < deadline:
-        select.select([], [link.socket], [], deadline - time.monotonic())
-        link.flush()
+        link.wait(POLL)
     link.socket.detach()
 
     def end() -> None:

@@ -141,7 +141,7 @@ def test_a_sum_is_not_written_to(pair: Members) -> None:
 def test_flags_wait_for_what_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more members than processors nobody spins, and each iteration still ends."""
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
-    monkeypatch.setattr(boards, "NAP", 1e-5)
+    monkeypatch.setattr(boards, "NAPS", (1e-5, 1e-5))
     group = Members(4)
     for iteration in range(20):
         parts = draw_parts(4, 30, seed=iteration)

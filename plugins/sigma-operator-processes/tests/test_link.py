@@ -110,6 +110,33 @@ def test_what_has_no_room_is_sent_later_and_whole(pair: Pair) -> None:
     assert not a.is_behind
 
 
+def test_waiting_ends_when_something_arrives_or_there_is_room(pair: Pair) -> None:
+    a, b = pair
+    began = time.monotonic()
+    b.wait(0.05)
+    assert time.monotonic() - began >= 0.05
+    a.send(encode(1))
+    b.wait(30.0)
+    assert [packet.load() for packet in b.receive()] == [1]
+    a.send(encode(bytes(1_000_000)))
+    while a.is_behind:
+        b.receive()
+        a.wait(30.0)
+    assert time.monotonic() - began < 20
+
+
+def test_descriptors_of_a_packet_that_is_cut_are_closed(pair: Pair) -> None:
+    a, b = pair
+    before = descriptors()
+    a.send(encode(bytes(1_000_000), attached=[create_segment()]))
+    b.receive()
+    assert descriptors() == before + 1
+    a.socket.close()
+    assert b.receive() == []
+    assert b.closed
+    assert descriptors() == before - 1  # the socket is closed too
+
+
 def test_messages_to_somebody_who_does_not_read_are_dropped(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "MOST_WAITING", 3)
     a, b = pair

@@ -47,6 +47,7 @@ MODULES = {
     "transports.driving": "ToyRun",
     "transports.suite": "TransportSuite",
     "transports.toy": "ToyBlueprint",
+    "transports.training": "GroupTrainingSuite",
     "watching": "FakeTrainerView FakeView MonitorSuite PanelSuite ViewSuite",
 }
 if "pytest" in sys.modules:  # its failures then show the values that were compared

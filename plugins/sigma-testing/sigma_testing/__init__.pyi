@@ -76,6 +76,7 @@ from sigma_testing.trainers import TrainerSuite as TrainerSuite
 from sigma_testing.transports.driving import ToyRun as ToyRun
 from sigma_testing.transports.suite import TransportSuite as TransportSuite
 from sigma_testing.transports.toy import ToyBlueprint as ToyBlueprint
+from sigma_testing.transports.training import GroupTrainingSuite as GroupTrainingSuite
 from sigma_testing.watching import FakeTrainerView as FakeTrainerView
 from sigma_testing.watching import FakeView as FakeView
 from sigma_testing.watching import MonitorSuite as MonitorSuite

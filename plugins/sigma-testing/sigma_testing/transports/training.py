@@ -1,0 +1,109 @@
+"""Conformance suite for operators that train in groups of workers: whole trainers, against the bits of ``local``.
+
+::
+
+    class TestTraining(GroupTrainingSuite):
+        def make(self) -> GroupOperator:
+            return ProcessesOperator()
+
+It needs the default set of plugins.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from attrs import evolve
+
+from sigma_kernel import Environment
+from sigma_kernel.contracts import GroupOperator
+from sigma_run import config
+from sigma_testing.suite import Suite
+
+SHARDS = 4
+TEXT = """
+format = 1
+[run]
+name = "small"
+seed = 3
+{backend}
+precision = "{precision}"
+[data]
+{data}
+batch_size = {batch}
+[network]
+architecture = '{network}'
+[trainer]
+epochs = {epochs}
+operator = {{ type = "local", shards = {shards} }}
+[trainer.optimiser]
+type = "adam"
+learning_rate = 0.01
+[trainer.optimiser.schedules.learning_rate]
+type = "cosine"
+total = "3 epochs"
+"""
+CROSS = "output(10) + softmax_cross_entropy()"
+DIGITS = f'input(8, 8) + flatten() + dense(16, activation="relu") + dropout(0.2) + {CROSS}'
+CASES: dict[str, dict[str, Any]] = {  # the last batches have fewer rows, and in `classes` fewer than shards
+    "classes": {
+        "data": 'dataset = "iris"',
+        "network": 'input(4) + dense(8, activation="tanh") + output(3) + softmax_cross_entropy()',
+    },
+    "digits": {"data": 'dataset = "digits"', "network": DIGITS, "batch": 130},
+    "pictures": {
+        "data": 'dataset = "digits"',
+        "network": f"input(8, 8) + reshape(1, 8, 8) + conv2d(4, 3) + batch_norm() + flatten() + {CROSS}",
+        "batch": 150,
+        "epochs": 1,
+    },
+    "memory": {
+        "data": 'dataset = "adding"\nrows = 92\nsteps = 9\niterator = "sequential"\nlast_batch = "drop"',
+        "network": "input(none, 2) + lstm(5, carried=20) + output(1) + squared_difference()",
+        "batch": 20,
+    },
+    "16 bits": {"data": 'dataset = "digits"', "network": DIGITS, "batch": 200, "precision": "mixed", "epochs": 1},
+    "64 bits": {"data": 'dataset = "digits"', "network": DIGITS, "batch": 200, "precision": "float64", "epochs": 1},
+}
+DEFAULTS = {"precision": "float32", "batch": 37, "epochs": 3}
+
+
+def write_case(name: str, backend: str = "") -> str:
+    """Return the configuration of a case, with the operator `local`, and a backend if that is not to be the default."""
+    line = f'backend = "{backend}"' if backend else ""
+    return TEXT.format(**{**DEFAULTS, **CASES[name]}, shards=SHARDS, backend=line)
+
+
+class GroupTrainingSuite(Suite):
+    """Conformance tests of an operator with groups of workers: inherit, and override :meth:`make`."""
+
+    backend: ClassVar[str] = ""  # one that compiles nothing makes the tests quick
+
+    @abstractmethod
+    def make(self) -> GroupOperator:
+        """Return the operator under test, with any settings; tests set ``workers`` and ``shards``."""
+
+    def build(self, case: str, workers: int, folder: Path | None = None) -> Environment:
+        """Return an environment whose trainer is run by so many workers; by ``local`` for none."""
+        environment = config.build(config.load(write_case(case, self.backend)), folder=folder)
+        if workers:
+            environment.trainer("trainer").operator = evolve(self.make(), workers=workers, shards=SHARDS)
+        return environment
+
+    def train(self, case: str, workers: int, folder: Path | None = None) -> str | None:
+        """Return the hash of the parameters after training."""
+        with self.build(case, workers, folder) as environment:
+            return environment.run(progress=False).parameters_sha256
+
+    @pytest.mark.parametrize("case", CASES)
+    def test_the_parameters_are_those_of_local(self, case: str) -> None:
+        """Train each kind of network to the bits of the operator `local`."""
+        assert self.train(case, 3) == self.train(case, 0), "3 workers give other bits than `local`."
+
+    def test_the_number_of_workers_changes_no_bits(self) -> None:
+        """Train by 1, 2 and 4 workers."""
+        hashes = [self.train("classes", workers) for workers in (0, 1, 2, 4)]
+        assert len({*hashes}) == 1, f"0 (local), 1, 2 and 4 workers give {hashes}."
