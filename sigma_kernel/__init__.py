@@ -25,6 +25,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "network.tracing": "Trace",
         "plugins.catalogue": "Lowerings catalogue",
         "plugins.specs": "Component hookimpl",
+        "registry.addresses": "matches",
         "registry.registry": "Registry",
     },
 )

@@ -171,6 +171,7 @@ from sigma_kernel.plugins.catalogue import Lowerings as Lowerings
 from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
+from sigma_kernel.registry.addresses import matches as matches
 from sigma_kernel.registry.registry import Registry as Registry
 
 __version__: str

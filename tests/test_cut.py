@@ -22,6 +22,7 @@ MAY_IMPORT = {  # besides itself
     "suites of training": ("leaves", "graph", "kernel", "testing", "step", "training"),
     "suites of stores": ("leaves", "graph", "kernel", "testing", "step", "training", "store"),
     "suites of commands": ("leaves", "graph", "kernel", "testing", "run"),
+    "suites of groups": ("leaves", "graph", "kernel", "testing", "step", "training", "run", "suites of training"),
 }
 BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the kernel
     "errors": "leaves",
@@ -44,6 +45,7 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "testing.generators": "suites of training",
     "testing.trainers": "suites of training",
     "testing.transports": "suites of training",
+    "testing.transports.training": "suites of groups",
     "testing.checkpoints": "suites of stores",
     "testing.journals": "suites of stores",
     "testing.launching": "suites of commands",

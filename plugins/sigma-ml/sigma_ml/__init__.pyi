@@ -171,6 +171,7 @@ from sigma_kernel import hookimpl as hookimpl
 from sigma_kernel import lazy_exports as lazy_exports
 from sigma_kernel import live as live
 from sigma_kernel import live_settings as live_settings
+from sigma_kernel import matches as matches
 from sigma_kernel import merge_in_tree as merge_in_tree
 from sigma_kernel import read_only as read_only
 from sigma_kernel import when as when

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from attrs import field, frozen
 
+from sigma_kernel import matches
 from sigma_kernel.contracts import Merger, merge_in_tree
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.registry.addresses import matches
 
 
 def _add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ class Sum(Merger):
 
 
 @frozen
-class Mean(Merger):
+class MeanOfShards(Merger):
     """Average gradients: every shard counts alike, however many rows it has."""
 
     def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
@@ -87,7 +87,7 @@ class Largest(Merger):
 
 
 @frozen
-class Several(Merger):
+class MergerRules(Merger):
     """Merge parameters in different ways.
 
     Args:

@@ -8,10 +8,10 @@ SIGMA_API = "1.0"
 
 MERGERS = [
     ("sum", "Sum", "Sum the gradients of shards."),
-    ("mean", "Mean", "Average the gradients of shards, however many rows they have."),
+    ("mean", "MeanOfShards", "Average the gradients of shards, however many rows they have."),
     ("weighted", "Weighted", "Weight the gradients of shards by numbers of one's own."),
     ("max", "Largest", "Take each entry from the shard where it has the greatest magnitude."),
-    ("several", "Several", "Merge parameters in different ways, by patterns of their addresses."),
+    ("several", "MergerRules", "Merge parameters in different ways, by patterns of their addresses."),
 ]
 
 
@@ -26,5 +26,5 @@ def sigma_components() -> list[Component]:
             "Train on this machine; data-parallel with shards and workers.",
             default_for="operator",
         ),
-        *(Component("merger", name, f"sigma_operator_local.mergers:{made}", about) for name, made, about in MERGERS),
+        *(Component("merger", name, f"sigma_operator_local.mergers:{cls}", about) for name, cls, about in MERGERS),
     ]

@@ -7,7 +7,7 @@ import pytest
 
 import sigma_ml as sm
 from sigma_kernel import SigmaConfigError
-from sigma_operator_local import Largest, LocalOperator, Mean, Several, Sum, Weighted
+from sigma_operator_local import Largest, LocalOperator, MeanOfShards, MergerRules, Sum, Weighted
 
 OWN = [np.array([1.0, -8.0]), np.array([4.0, 2.0]), np.array([-4.0, 0.5])]  # mean gradients over the rows of each shard
 ROWS = [0.5, 0.25, 0.25]
@@ -19,11 +19,11 @@ def test_means_of_shards_are_merged_as_numpy_does() -> None:
         return np.asarray(merger.merge(PARTS, ROWS, "dense.bias"))  # type: ignore[attr-defined]
 
     np.testing.assert_allclose(merge(Sum()), np.average(OWN, axis=0, weights=ROWS))
-    np.testing.assert_allclose(merge(Mean()), np.mean(OWN, axis=0))
+    np.testing.assert_allclose(merge(MeanOfShards()), np.mean(OWN, axis=0))
     np.testing.assert_allclose(merge(Weighted([1, 2, 5])), np.average(OWN, axis=0, weights=[1, 2, 5]))
     np.testing.assert_allclose(merge(Largest()), [4.0, -8.0])  # of 4 and -4, that of the first shard
-    np.testing.assert_allclose(merge(Several({"dense.*": Largest()})), [4.0, -8.0])
-    np.testing.assert_allclose(merge(Several({"*.weights": Largest()})), merge(Sum()))
+    np.testing.assert_allclose(merge(MergerRules({"dense.*": Largest()})), [4.0, -8.0])
+    np.testing.assert_allclose(merge(MergerRules({"*.weights": Largest()})), merge(Sum()))
 
 
 def test_weights_that_do_not_fit_are_refused_with_the_remedy() -> None:
@@ -31,7 +31,9 @@ def test_weights_that_do_not_fit_are_refused_with_the_remedy() -> None:
         Weighted([0.0, 0.0])
     with pytest.raises(SigmaConfigError, match="2 weights are for as many shards.*a batch has 3.*Give one weight"):
         Weighted([1.0, 1.0]).merge(PARTS, ROWS, "dense.bias")
-    assert Weighted([1.0, 1.0, 1.0, 7.0]).merge(PARTS, ROWS, "").tolist() == Mean().merge(PARTS, ROWS, "").tolist()
+    assert (
+        Weighted([1.0, 1.0, 1.0, 7.0]).merge(PARTS, ROWS, "").tolist() == MeanOfShards().merge(PARTS, ROWS, "").tolist()
+    )
 
 
 def train(merger: str) -> str | None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from sigma_kernel import Merger
-from sigma_operator_local import Largest, Mean, Several, Sum, Weighted
+from sigma_operator_local import Largest, MeanOfShards, MergerRules, Sum, Weighted
 from sigma_testing import MergerSuite
 
 
@@ -12,7 +12,7 @@ class TestSum(MergerSuite):
 
 class TestMean(MergerSuite):
     def make(self) -> Merger:
-        return Mean()
+        return MeanOfShards()
 
 
 class TestWeighted(MergerSuite):
@@ -27,4 +27,4 @@ class TestLargest(MergerSuite):
 
 class TestSeveral(MergerSuite):
     def make(self) -> Merger:
-        return Several({"*.bias": Sum(), "dense.*": Mean()})
+        return MergerRules({"*.bias": Sum(), "dense.*": MeanOfShards()})
