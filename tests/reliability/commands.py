@@ -128,6 +128,10 @@ class Tally:
         self.count()
         return self.loop.advance(*given)
 
+    def train(self, *given: Any) -> None:
+        """Train until the end, by the bursts that are counted."""
+        TrainingLoop.train(self, *given)  # type: ignore[arg-type]
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.loop, name)
 
