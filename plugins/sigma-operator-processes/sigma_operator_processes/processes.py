@@ -23,8 +23,8 @@ class ProcessesOperator(GroupOperator):
         at_least: With fewer workers than these, training waits for others.
         lost_after: Seconds of silence after which a worker is lost; one whose process ends is lost at once.
         burst_seconds: Seconds between two boundaries at most, and so the latency of commands.
-        devices: A GPU for each worker, such as ``["0", "1"]``. It sees no other, by ``CUDA_VISIBLE_DEVICES``, and has it as
-            number 0; workers share devices if these are fewer.
+        devices: A GPU for each worker, such as ``["0", "1"]``. The worker sees no other, by ``CUDA_VISIBLE_DEVICES``;
+            workers share devices if these are fewer.
     """
 
     devices: tuple[str, ...] = field(default=(), converter=tuple)
