@@ -26,17 +26,24 @@ from sigma_kernel.contracts import (
 from sigma_operator_processes.board import Board
 from sigma_operator_processes.link import Link, Packet, Provide, StateReply, StateRequest, encode
 
-LINGER = 4.0  # seconds after the end of the operator in which the worker may end by itself
+LINGER = 4.0  # seconds
 POLL = 0.1  # seconds after which messages that could not be sent are tried again
 ASK_AGAIN = 0.02  # seconds after the answer that a state is not there
 
 
 @define(eq=False)
 class ProcessesChannel:
-    """Carry orders, events, vectors and states of one worker; a thread of its own receives."""
+    """Carry orders, events, vectors and states of one worker; a thread of its own receives.
+
+    Args:
+        worker: The number of the worker.
+        link: The connection to the operator.
+        linger: Seconds after the end of the operator in which the worker may end by itself.
+    """
 
     worker: int
     link: Link
+    linger: float = LINGER
     _orders: SimpleQueue[GroupOrder | None] = field(factory=SimpleQueue, init=False)
     _board: Board | None = field(default=None, init=False)
     _provided: tuple[Commit, Provide] | None = field(default=None, init=False)
@@ -116,7 +123,7 @@ class ProcessesChannel:
             raise
         finally:
             self._orders.put(None)
-        time.sleep(LINGER)
+        time.sleep(self.linger)
         os._exit(1)  # serve() has not returned since the operator is gone
 
     def _take(self, packet: Packet) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from attrs import define
+from attrs import define, field
 
 from sigma_kernel.contracts import GroupOperator
 from sigma_kernel.errors import SigmaConfigError
@@ -23,7 +23,11 @@ class ProcessesOperator(GroupOperator):
         at_least: With fewer workers than these, training waits for others.
         lost_after: Seconds of silence after which a worker is lost; one whose process ends is lost at once.
         burst_seconds: Seconds between two boundaries at most, and so the latency of commands.
+        devices: A GPU for each worker, such as ``["0", "1"]``. The worker sees no other, by ``CUDA_VISIBLE_DEVICES``;
+            workers share devices if these are fewer.
     """
+
+    devices: tuple[str, ...] = field(default=(), converter=tuple)
 
     def connect(self) -> ProcessesTransport:
         """Return a transport that has not been started; raise SigmaConfigError where there is none."""
@@ -31,4 +35,4 @@ class ProcessesOperator(GroupOperator):
             raise SigmaConfigError(
                 "operator 'processes': this system cannot pass shared memory between processes. Use operator = 'local'."
             )
-        return ProcessesTransport()
+        return ProcessesTransport(self.devices)

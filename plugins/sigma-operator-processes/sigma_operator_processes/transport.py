@@ -38,8 +38,13 @@ POLL = 0.1  # seconds after which messages that could not be sent are tried agai
 
 @define(eq=False)
 class ProcessesTransport:
-    """Run workers as processes of this machine; threads of its own start them, receive, and pass on their output."""
+    """Run workers as processes of this machine; threads of its own start them, receive, and pass on their output.
 
+    Args:
+        devices: GPUs, of which each worker sees the one that the fewest others see; all, if there are none.
+    """
+
+    devices: Sequence[str] = ()
     _blueprint: Packet | None = field(default=None, init=False)
     _workers: dict[int, WorkerProcess] = field(factory=dict, init=False)
     _started: set[int] = field(factory=set, init=False)
@@ -161,13 +166,17 @@ class ProcessesTransport:
             number = self._to_start.get()
             assert self._blueprint is not None
             try:
-                worker = start_worker(number, self._blueprint)
+                worker = start_worker(number, self._blueprint, self._choose_device())
             except OSError as error:
                 self._events.put(WorkerLost(number, f"its process could not be started: {error_text(error)}"))
                 continue
             self._output.add(number, worker.take_output())
             self._selector.register(worker.link.socket, selectors.EVENT_READ, worker)
             self._workers[number] = worker
+
+    def _choose_device(self) -> str | None:
+        used = [worker.device for worker in self._workers.values()]
+        return min(self.devices, key=used.count, default=None)
 
     def _read(self, worker: WorkerProcess | None, is_last: bool = False) -> None:
         if worker is None:

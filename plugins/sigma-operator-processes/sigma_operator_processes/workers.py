@@ -18,6 +18,7 @@ from sigma_operator_processes.link import Link, Packet, Welcome, encode
 
 MODULE = "sigma_operator_processes.worker"
 PATH = "PYTHONPATH"
+DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 @define(eq=False)
@@ -28,11 +29,13 @@ class WorkerProcess:
         number: The number of the worker.
         process: The process, the leader of a session of its own.
         link: The connection to it.
+        device: The GPU that it sees; None for all.
     """
 
     number: int
     process: subprocess.Popen[bytes]
     link: Link
+    device: str | None = None
     _leaves_by: float = field(default=inf, init=False)  # the time at which it is ended, once it is to leave
 
     def has_ended(self, seconds: float = 0.0) -> bool:
@@ -66,10 +69,11 @@ class WorkerProcess:
             return os.dup(pipe.fileno())
 
 
-def start_worker(number: int, blueprint: Packet) -> WorkerProcess:
-    """Start the process of a worker, and send it what is trained; its output is a pipe."""
+def start_worker(number: int, blueprint: Packet, device: str | None = None) -> WorkerProcess:
+    """Start the process of a worker, which sees one GPU or all, and send it what is trained; its output is a pipe."""
     if not sys.executable:
         raise SigmaStateError("workers cannot be started: sys.executable does not name a Python interpreter.")
+    visible = {} if device is None else {DEVICES: device}
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs:
         process = subprocess.Popen(
@@ -79,9 +83,9 @@ def start_worker(number: int, blueprint: Packet) -> WorkerProcess:
             stderr=subprocess.STDOUT,
             pass_fds=[theirs.fileno()],
             start_new_session=True,
-            env={**os.environ, PATH: os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, PATH: os.pathsep.join(sys.path), "PYTHONUNBUFFERED": "1", **visible},
         )
-    worker = WorkerProcess(number, process, Link(ours))
+    worker = WorkerProcess(number, process, Link(ours), device)
     variables = {name: os.environ.get(name) for name in (PATH, "PYTHONUNBUFFERED")}
     worker.link.send(encode(Welcome(number, [*sys.path], variables)))
     worker.link.send(blueprint.copy())

@@ -206,6 +206,49 @@ def test_lines_of_workers_are_passed_on(tmp_path: Path) -> None:
     assert sorted(ended.stderr.splitlines()) == ["[worker 4] from a shell", "[worker 4] good day", "[worker 4] no end"]
 
 
+def test_each_worker_sees_a_device_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        dedent(
+            """
+            import os
+            from attrs import frozen
+            from sigma_kernel.contracts import WorkerFailed
+
+            @frozen
+            class See:
+                plugins = {}
+
+                def serve(self, worker, channel):
+                    channel.send([WorkerFailed(worker, os.environ["CUDA_VISIBLE_DEVICES"])])
+                    while worker != 1:
+                        channel.orders(1.0)
+            """
+        )
+    )
+    ended = run_script(
+        """
+        import own
+        from sigma_kernel.contracts import StartOrder, WorkerFailed
+        from sigma_operator_processes import ProcessesOperator
+
+        transport = ProcessesOperator(workers=3, shards=3, devices=["4", "7", "5"]).connect()
+        transport.start(own.See(), 3)
+        seen = {}
+        for number in range(4):  # the second ends, and the last one takes its place
+            transport.send([StartOrder(number)])
+            while number not in seen or (number == 2 and 1 in transport.processes):
+                seen |= {e.worker: e.traceback for e in transport.events(1.0) if isinstance(e, WorkerFailed)}
+        print(seen)
+        transport.close()
+        """,
+        tmp_path,
+    )
+    assert ended.stdout.strip() in (
+        "{0: '4', 1: '7', 2: '5', 3: '7'}",
+        "{0: '4', 1: '7', 2: '7', 3: '5'}",  # it has ended before the third began
+    ), ended.stderr
+
+
 def test_what_is_defined_in_a_script_is_refused_with_the_remedy(tmp_path: Path) -> None:
     ended = run_script(
         """

@@ -241,9 +241,10 @@ class TransportSuite(Suite):
         run = self.begin(tmp_path, 1)
         run.transport.provide(Commit(Position(0, 99)), lambda: pytest.fail("the state of another commit was asked for"))
         with run:
+            run.turn_until(lambda: run.group.members == (0,), "a member")
             for _ in range(25):
                 run.turn()
             assert not run.group.joined, "a worker has joined with the state of another commit."
-            run.transport.provide(*[run.kept[0], lambda: run.kept[1]])  # type: ignore[arg-type]
+            run.transport.provide(run.kept[0], lambda: run.kept[1])
             run.advance(5)
             self.expect(run, lambda: run.blueprint.train(5))
