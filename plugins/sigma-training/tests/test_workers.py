@@ -15,7 +15,7 @@ import pytest
 from attrs import define, evolve, field
 
 import sigma_ml as sm
-from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaTrainingError, every
+from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaStateError, SigmaTrainingError, every
 from sigma_kernel.clock import TimeStep
 from sigma_operator_local import LocalOperator
 from sigma_testing.transports.threads import ThreadOperator, ThreadTransport
@@ -313,6 +313,14 @@ def test_a_run_is_resumed_with_another_number_of_workers(operator: Any, tmp_path
 def test_more_workers_than_shards_are_refused_with_the_remedy() -> None:
     with pytest.raises(SigmaConfigError, match=r"more than shards = 2, .* Set shards = 3 or more"):
         ThreadOperator(workers=3, shards=2)
+
+
+def test_a_trainer_without_an_optimiser_is_refused_before_workers_start() -> None:
+    sigma = environment("iris", operator := ThreadOperator(workers=2, shards=2))
+    sigma.trainer("trainer").optimiser = None
+    with pytest.raises(SigmaStateError, match="there is no optimiser. Set one"):
+        sigma.run(progress=False)
+    assert not operator.transports
 
 
 def test_an_error_in_a_worker_ends_the_run_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,7 @@ from sigma_kernel.contracts.grouping import (
 )
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaTrainingError
+from sigma_step.graphs import update_step
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.merging import BurstWithdrawn
 from sigma_training.session.current import CurrentRun
@@ -155,6 +156,7 @@ class GroupDriver:
     def _start(self, commit: Commit, saved: Checkpoint) -> None:
         """Start the workers."""
         run, operator = self.current, self.operator
+        update_step(run.setup.model)  # raises what is wrong with it here, before a worker does
         self._folder = TemporaryDirectory(prefix="sigma-")
         blueprint = make_blueprint(run.setup.name, run.environment, Path(self._folder.name), operator.lost_after)
         self._group = WorkerGroup(operator.shards, operator.at_least, operator.lost_after, commit)
