@@ -106,13 +106,13 @@ def test_a_lazy_export_is_imported_once_and_may_be_a_module(monkeypatch):
 def test_a_planned_room_is_offered_once_it_exists():
     plugins = [
         Plugin(
-            "sigma-operator-ray",
-            components=(Component("operator", "ray", "a:B", "It."), Component("panel", "x", "a:C", "It.")),
+            "sigma-operator-mpi",
+            components=(Component("operator", "mpi", "a:B", "It."), Component("panel", "x", "a:C", "It.")),
         ),
         Plugin("sigma-monitor-console", components=(Component("monitor", "plain", "a:B", "It."),)),
     ]
     before, after = json.loads(rooms.PATH.read_text("utf-8")), json.loads(generate.table(plugins))
     assert after["offered"] == dict(sorted(after["offered"].items()))
-    assert after["offered"].pop("sigma-operator-ray") == {"operator": "ray", "panel": "x"}
+    assert after["offered"].pop("sigma-operator-mpi") == {"operator": "mpi", "panel": "x"}
     assert after["offered"] == before["offered"] | {"sigma-monitor-console": {"monitor": "plain"}}
-    assert after["planned"].keys() == before["planned"].keys() - {"sigma-operator-ray"}
+    assert after["planned"].keys() == before["planned"].keys() - {"sigma-operator-mpi"}

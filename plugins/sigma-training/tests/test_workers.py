@@ -342,6 +342,19 @@ def test_workers_with_other_plugins_are_refused(monkeypatch: pytest.MonkeyPatch)
         environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
 
 
+def test_a_transport_that_cannot_be_started_ends_the_run_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = list[ThreadTransport]()
+
+    def fail(*given: Any) -> None:
+        raise SigmaConfigError("nobody is there.")
+
+    monkeypatch.setattr(ThreadTransport, "start", fail)
+    monkeypatch.setattr(ThreadTransport, "close", lambda transport: closed.append(transport))
+    with pytest.raises(SigmaConfigError, match=r"^nobody is there\.$"):
+        environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
+    assert len(closed) == 1
+
+
 def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> None:
     text = (Path(__file__).parent / "steered.toml").read_text()
     operator = ThreadOperator(workers=1, shards=3, burst_seconds=0.01)

@@ -21,6 +21,7 @@ from attrs import define, field, frozen
 from sigma_kernel.contracts import Batches, Burst, Compute, Iterations
 from sigma_kernel.contracts.grouping import (
     Advance,
+    Blueprint,
     Commit,
     Dismiss,
     GroupEvent,
@@ -100,17 +101,20 @@ class GroupDriver:
         return self.compute
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._transport is None:
-            return
+        if self._transport is not None:
+            self._end(self._transport)
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def _end(self, transport: Transport) -> None:
+        """End the workers."""
         try:
             self._tell(Dismiss())
         finally:
             self._ended = True
             assert self._thread is not None
             self._thread.join()
-            self._transport.close()
-            if self._folder is not None:
-                self._folder.cleanup()
+            transport.close()
 
     # -- bursts --------------------------------------------------------------------------------------------------------
     def compute(self, steps: Iterations, batches: Batches) -> Burst:
@@ -160,8 +164,7 @@ class GroupDriver:
         self._folder = TemporaryDirectory(prefix="sigma-")
         blueprint = make_blueprint(run.setup.name, run.environment, Path(self._folder.name), operator.lost_after)
         self._group = WorkerGroup(operator.shards, operator.at_least, operator.lost_after, commit)
-        self._transport = operator.connect()
-        self._transport.start(blueprint, run.state.workers(run.setup))
+        self._transport = start_transport(operator, blueprint, run.state.workers(run.setup))
         self._transport.provide(commit, lambda: saved)
         self._thread = threading.Thread(target=self._listen, name="sigma-group", daemon=True)
         self._thread.start()
@@ -259,3 +262,14 @@ class GroupDriver:
                 return
             self._tell(Withdraw())
         raise BurstWithdrawn
+
+
+def start_transport(operator: GroupOperator, blueprint: Blueprint, workers: int) -> Transport:
+    """Return a transport that is ready for workers; close it if it cannot be started."""
+    transport = operator.connect()
+    try:
+        transport.start(blueprint, workers)
+    except BaseException:
+        transport.close()
+        raise
+    return transport
