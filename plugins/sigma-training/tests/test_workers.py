@@ -139,7 +139,7 @@ def test_deaths_at_random_moments_change_no_bits(seed: int, tmp_path: Path) -> N
     wanted = digest("iris", LocalOperator(shards=3), *sets)
     operator = ThreadOperator(workers=3, shards=3, burst_seconds=0.01)
     sigma = environment("iris", operator, *sets, folder=tmp_path)
-    with killing(operator, seed, 0.4) as killed:
+    with killing(operator, seed, 0.6) as killed:
         summary = sigma.run(progress=False)
     assert killed
     assert summary.parameters_sha256 == wanted

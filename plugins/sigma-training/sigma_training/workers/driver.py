@@ -50,7 +50,7 @@ from sigma_training.workers.replica import BurstRecords
 
 WAIT = 0.02  # seconds that the thread waits for events
 ROWS = ("joined", "lost", "generation")  # notices that are rows of the journal
-TRIES = 3  # times that all workers may be lost before a burst is committed
+TRIES = 8  # times that all workers may be lost before a burst is committed
 
 
 @frozen(eq=False)
