@@ -125,7 +125,8 @@ class TransportSuite(Suite):
             run.begin(3)
             run.turn_until(lambda: bool(run.count("failed")), "failed")
             [failure] = run.count("failed")
-            assert failure.worker == 0, "the wrong worker has failed."
+            first = int(run.count("generation")[-1].text.split(", ")[0])  # the member that has the first shard
+            assert failure.worker == first, "the wrong worker has failed."
             assert "ValueError: iteration 9 is not liked" in failure.text, f"its text is {failure.text!r}."
 
     # -- states --------------------------------------------------------------------------------------------------------
