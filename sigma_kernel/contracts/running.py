@@ -306,14 +306,6 @@ class Host(Protocol):
     def publish_row(self, row: Mapping[str, Any]) -> None:
         """Show a row of the journal to monitors."""
 
-    @property
-    def configuration(self) -> str:
-        """Return the resolved configuration; empty if the trainers were made in Python."""
-
-    @property
-    def run_folder(self) -> Path | None:
-        """Return the folder of the run, where the relative paths of the configuration start, if it has one."""
-
     def fit_trainer(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:
         """Train one trainer in the calling thread, in the run of the environment."""
 

@@ -365,10 +365,10 @@ class Work(Protocol):
     def split(self, workers: int) -> None:
         """Fire hooks of local scope once per worker."""
 
-    def shard(self, shards: int, workers: int, merger: Merger | None, pool: Executor | None) -> Compute:
-        """Return what computes bursts in shards of every batch, by the threads of a pool if there is one.
+    def shard(self, shards: int, merger: Merger | None, pool: Executor | None) -> Compute:
+        """Return what computes bursts in shards of every batch, by as many threads of a pool as there are workers.
 
-        The gradients of two shards are merged by ``merger``, or summed.
+        Gradients are merged by ``merger``, or summed. With one shard, this is the fused program.
         """
 
     def train(self, seconds: float, compute: Compute | None = None, again: Compute | None = None) -> None:

@@ -419,6 +419,14 @@ class ConfigurationFormat(Settled):
         """
 
     @abstractmethod
+    def describe_trainer(self, trainer: Any, folder: Path) -> str:
+        """Return the text that describes one prepared trainer, without its hooks and its operator, for other processes.
+
+        Rows that were given as arrays are saved in the folder, however many. Raises SigmaConfigError for what cannot be
+        written.
+        """
+
+    @abstractmethod
     def build(self, text: str, folder: Path, modules: Iterable[str] = ()) -> Any:
         """Return the environment that a text describes, without monitors; relative paths start in a folder.
 

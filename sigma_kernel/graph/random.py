@@ -7,7 +7,7 @@ P. Box, M. E. Muller, A note on the generation of random normal deviates, Ann. M
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from math import pi, prod
@@ -33,6 +33,10 @@ class Streams:
     numbers: dict[str, int] = field(factory=dict)
 
     __repr__ = brief
+
+    def restore(self, numbers: Mapping[str, int]) -> None:
+        """Give names the numbers that they had in a saved run, whose parts may have been prepared in another order."""
+        self.numbers.update(numbers)
 
     def number(self, name: str) -> int:
         """Return the number of a draw; a new name gets a new number."""

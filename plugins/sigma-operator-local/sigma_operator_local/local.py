@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from typing import Any
 
 from attrs import define, field
 
@@ -43,13 +41,6 @@ class LocalOperator(Operator):
 
     def train(self, work: Work) -> None:
         """Train until the boundary reports the end of training."""
-        work.split(self.workers)
         merger = None if type(self.merger) is Sum else self.merger
-        with self._pool() as pool:
-            compute = work.shard(self.shards, self.workers, merger, pool) if self.shards > 1 else None
-            work.train(self.burst_seconds, compute)
-
-    def _pool(self) -> Any:
-        if self.shards == 1 or self.workers == 1:
-            return nullcontext()
-        return ThreadPoolExecutor(self.workers, thread_name_prefix="sigma-worker")
+        with ThreadPoolExecutor(self.shards, thread_name_prefix="sigma-worker") as pool:  # which starts them on demand
+            work.train(self.burst_seconds, work.shard(self.shards, merger, pool))

@@ -48,9 +48,13 @@ class MeanOfShards(Merger):
         return _sum([_scale(part, 1 / (weight * len(parts))) for part, weight in zip(parts, weights, strict=True)])
 
 
-def _positive(merger: Weighted, attribute: object, weights: Sequence[float]) -> None:
-    if not weights or min(weights) < 0 or not 0 < sum(weights) < np.inf:
-        raise SigmaConfigError(f"Weighted.weights: must be numbers of at least 0, not all 0 (got {[*weights]}).")
+def _read_weights(weights: Sequence[float]) -> tuple[float, ...]:
+    """Return weights as a tuple; raise SigmaConfigError for what is none."""
+    given = tuple(weights) if isinstance(weights, Sequence) and not isinstance(weights, str) else ()
+    numbers = all(isinstance(weight, int | float) and 0 <= weight < np.inf for weight in given)
+    if not numbers or sum(given) == 0:
+        raise SigmaConfigError(f"Weighted.weights: must be numbers of at least 0, not all 0 (got {weights!r}).")
+    return given
 
 
 @frozen
@@ -61,7 +65,7 @@ class Weighted(Merger):
         weights: One for each shard, in their order; they are divided by their sum.
     """
 
-    weights: Sequence[float] = field(converter=tuple, validator=_positive)
+    weights: Sequence[float] = field(converter=_read_weights)
 
     def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float], address: str) -> np.ndarray:
         """Return the weighted mean of the mean gradients over the rows of each shard."""

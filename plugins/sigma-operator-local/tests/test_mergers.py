@@ -27,8 +27,9 @@ def test_means_of_shards_are_merged_as_numpy_does() -> None:
 
 
 def test_weights_that_do_not_fit_are_refused_with_the_remedy() -> None:
-    with pytest.raises(SigmaConfigError, match="must be numbers of at least 0, not all 0"):
-        Weighted([0.0, 0.0])
+    for wrong in ([0.0, 0.0], [], ["a"], [[1.0]], 3, [-1.0, 2.0], [float("nan")], "12"):
+        with pytest.raises(SigmaConfigError, match="must be numbers of at least 0, not all 0"):
+            Weighted(wrong)  # type: ignore[arg-type]
     with pytest.raises(SigmaConfigError, match="2 weights are for as many shards.*a batch has 3.*Give one weight"):
         Weighted([1.0, 1.0]).merge(PARTS, ROWS, "dense.bias")
     assert (
@@ -51,3 +52,20 @@ def test_a_file_chooses_a_merger_and_one_for_each_parameter() -> None:
 def test_the_sum_is_the_default() -> None:
     assert train("'sum'") == train("{type='several', rules={'no.such'='max'}}")
     assert LocalOperator().merger == Sum()
+
+
+def test_rows_with_weights_have_no_other_merger_than_the_sum() -> None:
+    x, y = np.ones((8, 2), np.float32), np.ones((8, 1), np.float32)
+
+    def fit(merger: object) -> None:
+        trainer = sm.Environment("e").create_trainer(
+            data={"training": {"inputs": x, "targets": y, "weights": np.arange(1.0, 9.0, dtype=np.float32)}},
+            network='input(2) + output(1) + squared_difference(weights="weights")',
+            optimiser="adam",
+            operator={"type": "local", "shards": 2, "merger": merger},
+        )
+        trainer.fit(epochs=1, progress=False)
+
+    fit("sum")
+    with pytest.raises(SigmaConfigError, match="^merger: the rows of these data have weights"):
+        fit("mean")

@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from attrs import define, evolve, field
 
 import sigma_ml as sm
 from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaStateError, SigmaTrainingError, every
 from sigma_kernel.clock import TimeStep
+from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
+from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, ThreadTransport
 from sigma_training.workers import driver, replica
 from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
@@ -102,12 +105,108 @@ def test_metrics_and_local_values_are_those_of_local_training() -> None:
         sigma.run(progress=False)
         return {**sigma.find("trainer.training.*"), **sigma.find("trainer.workers.*.training.loss")}
 
-    found = metrics(ThreadOperator(workers=2, shards=4))
-    wanted = metrics(LocalOperator(workers=2, shards=4))
-    assert found.keys() == wanted.keys()
-    assert {name: found[name] for name in found if "workers" not in name} == {
-        name: wanted[name] for name in wanted if "workers" not in name
-    }
+    assert metrics(ThreadOperator(workers=2, shards=4)) == metrics(LocalOperator(workers=2, shards=4))
+
+
+@define(eq=False, kw_only=True)
+class Follow(Hook):
+    """Set the learning rate by the loss of each worker."""
+
+    scope: str = "local"
+    every: TimeStep = every(3, "iteration")
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return ("training.loss",)
+
+    def fire(self, context: HookContext) -> None:
+        context.command("set", pattern="optimiser.learning_rate", value=0.01 * float(context.read("training.loss")))
+
+
+def test_hooks_of_local_scope_see_the_same_whoever_dies(tmp_path: Path) -> None:
+    def train(operator: Any) -> Environment:
+        sigma = environment("iris", operator, "hooks.finish.when='epoch reaches 20'", folder=tmp_path)
+        trainer = sigma.trainer("trainer")
+        trainer.hooks = {**trainer.hooks, "follow": Follow()}
+        return sigma
+
+    sigma = train(LocalOperator(workers=2, shards=4))
+    wanted = sigma.run(progress=False).parameters_sha256
+    operator = ThreadOperator(workers=2, shards=4, burst_seconds=0.005)
+    sigma = train(operator)
+    with killing(operator, 1, 0.6):
+        assert sigma.run(progress=False).parameters_sha256 == wanted
+    summary, differences = train(LocalOperator(workers=2, shards=4)).replay(sigma.run_folder, progress=False)
+    assert (summary.parameters_sha256, differences) == (wanted, {})
+
+
+# -- what is trained ---------------------------------------------------------------------------------------------------
+CHANGES: dict[str, Any] = {
+    "network": "input(4) + dense(16, activation='relu') + output(3) + softmax_cross_entropy()",
+    "seed": 77, "iterator": "sequential", "precision": "float64", "batch_size": 11,
+    "optimiser": {"type": "momentum", "learning_rate": 0.01},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", CHANGES)
+def test_workers_train_what_was_changed_in_python(setting: str) -> None:
+    def train(operator: Any) -> str | None:
+        sigma = environment("iris", operator, "hooks.finish.when='epoch reaches 3'")
+        setattr(sigma.trainer("trainer"), setting, CHANGES[setting])
+        return sigma.run(progress=False).parameters_sha256
+
+    assert train(ThreadOperator(workers=2, shards=2)) == train(LocalOperator(shards=2))
+
+
+def arrays(operator: Any, **settings: Any) -> Any:
+    draw = np.random.default_rng(0)
+    rows, targets = draw.normal(size=(60, 3)).astype("float32"), draw.normal(size=(60, 1)).astype("float32")
+    sigma = Environment("mine", seed=3, most_data=settings.pop("most_data", 2**26))
+    network = "input(3) + dense(4) + output(1) + squared_difference()"
+    given = {"data": (rows, targets), "network": network, "optimiser": "adam", "batch_size": 20, "operator": operator}
+    return sigma.create_trainer(**{**given, **settings})
+
+
+def test_workers_need_no_hooks_and_any_number_of_rows() -> None:
+    def train(operator: Any) -> bytes:
+        hook = Do(does=lambda context: None, every=every(2, "iteration"))
+        trainer = arrays(operator, most_data=100, seed=5, hooks={"mine": hook})
+        trainer.fit(epochs=3, progress=False)
+        return bytes(trainer.session.host("network.layers.1-dense.weights"))
+
+    assert train(ThreadOperator(workers=2, shards=2)) == train(LocalOperator(shards=2))
+
+
+def test_what_workers_cannot_make_is_refused_before_they_start() -> None:
+    class Own(Dense):
+        """A layer that no module offers."""
+
+    network = Input(3) + Own(4) + Output(1) + SquaredDifference()
+    trainer = arrays(operator := ThreadOperator(workers=2, shards=2), network=network)
+    with pytest.raises(SigmaConfigError, match=r"workers in other processes cannot make .* Move it to a module"):
+        trainer.fit(epochs=1, progress=False)
+    assert not operator.transports
+
+
+def test_workers_take_what_was_learned_before_from_other_data(tmp_path: Path) -> None:
+    sigma = sm.from_file("iris", "hooks.finish.when='epoch reaches 3'", folder=tmp_path)
+    sigma.run(progress=False)
+
+    def train(operator: Any) -> bytes:
+        trainer = sm.load(sigma.run_folder).trainer
+        trainer.operator, trainer.hooks = operator, {}
+        draw = np.random.default_rng(1)
+        trainer.data = (7 + 3 * draw.normal(size=(50, 4)).astype("float32"), draw.integers(0, 3, 50))
+        trainer.fit(epochs=3, progress=False)
+        return bytes(trainer.session.host("network.layers.1-dense.weights"))
+
+    assert train(ThreadOperator(workers=2, shards=2)) == train(LocalOperator(shards=2))
+
+
+@pytest.mark.parametrize("optimiser", ["l_bfgs", "random_search", "cma_es"])
+def test_one_shard_is_the_fused_step(optimiser: str) -> None:
+    sets = ["trainer.epochs=2", f"trainer.optimiser={{type='{optimiser}'}}"]
+    assert digest("iris", ThreadOperator(), *sets) == digest("iris", LocalOperator(), *sets)
 
 
 # -- workers that are lost ---------------------------------------------------------------------------------------------
@@ -310,6 +409,23 @@ def test_a_run_is_resumed_with_another_number_of_workers(operator: Any, tmp_path
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
+def test_configured_workers_win_at_a_resume_and_a_replay_passes_by_what_was_set(tmp_path: Path) -> None:
+    text = (Path(__file__).parent / "steered.toml").read_text()
+    sigma = environment(text, ThreadOperator(workers=2, shards=4, burst_seconds=0.01), folder=tmp_path)
+    handle = sigma.run_async(progress=False)
+    sigma.set("trainer.operator.workers", 4)
+    until(lambda: sigma.get("trainer.iteration") > 20)
+    handle.stop()
+    wanted = handle.result().parameters_sha256
+    replayed = environment(text, LocalOperator(shards=4))
+    summary, differences = replayed.replay(sigma.run_folder, progress=False)
+    assert (summary.parameters_sha256, differences) == (wanted, {})
+    resumed = environment(text, ThreadOperator(workers=1, shards=4))
+    resumed.resume(sigma.run_folder, paused=True)
+    assert resumed.get("trainer.operator.workers") == 1
+    resumed.close()
+
+
 def test_more_workers_than_shards_are_refused_with_the_remedy() -> None:
     with pytest.raises(SigmaConfigError, match=r"more than shards = 2, .* Set shards = 3 or more"):
         ThreadOperator(workers=3, shards=2)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from sigma_kernel.errors import (
     SigmaStateError,
     warn,
 )
-from sigma_kernel.plugins.catalogue import load
+from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.loading import FileLoader
@@ -54,6 +55,25 @@ def record_configuration(environment: Environment, run: Path) -> str:
     return text
 
 
+def record_trainer(trainer: NetworkTrainer, folder: Path) -> str:
+    """Return the configuration of one trainer as TOML, for workers; save the arrays that it refers to in a folder.
+
+    Hooks, operator and monitors are left out, which no worker needs; paths are absolute. Raises SigmaConfigError for
+    what cannot be written.
+    """
+    dumper = Dumper(catalogue(), lambda path: str(path.absolute()))
+    description = Description(dumper, folder / "data", inf, computes_only=True)
+    run = {"name": "worker", "seed": trainer.seed, "precision": trainer.precision, "control": False}
+    text = description.text(run, {trainer.name: trainer}, {})
+    if description.unwritten:
+        what = "; ".join(f"{place}: {why}" for place, why in description.unwritten.items())
+        raise SigmaConfigError(
+            f"{trainer.name}.operator: workers in other processes cannot make what is trained: {what} Move it to a"
+            " module that they can import, or use operator = 'local'."
+        )
+    return text
+
+
 class _Checker(FileLoader):
     """A reader of tables that constructs no component, as there is one already, of which the table was written."""
 
@@ -81,7 +101,8 @@ class Description:
 
     dumper: Dumper
     folder: Path | None = None  # where rows that were given as arrays are saved
-    limit: int = 0  # bytes of these for each trainer
+    limit: float = 0  # bytes of these for each trainer
+    computes_only: bool = False  # leave out hooks and operators
     unwritten: dict[str, str] = field(factory=dict)
     unsaved: list[str] = field(factory=list)  # trainers whose rows are not saved
 
@@ -110,7 +131,8 @@ class Description:
         """Return the table of a trainer, as ``[trainers.NAME]``."""
         setup, where = trainer.session.setup, f"{trainer.name}."
         base, chosen = setup.factory.base, setup.settings
-        parts = {"backend": base.backend, "operator": chosen.operator}
+        parts = {"backend": base.backend} | ({} if self.computes_only else {"operator": chosen.operator})
+        hooks = {} if self.computes_only else base.hooks
         return {
             "data": {
                 "dataset": self._try(f"{where}data", self._data, trainer, chosen.data),
@@ -132,7 +154,7 @@ class Description:
             "epochs": trainer.epochs,
             "baselines": None if trainer.baselines else False,
             "metrics": self._tables_by_name(f"{where}metrics", chosen.metrics, METRIC),
-            "hooks": self._tables_by_name(f"{where}hooks", base.hooks),
+            "hooks": self._tables_by_name(f"{where}hooks", hooks),
         }
 
     def _architecture(self, network: Any) -> str:

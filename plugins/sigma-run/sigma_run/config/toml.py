@@ -11,7 +11,7 @@ from sigma_kernel.contracts import ConfigurationFormat
 from sigma_kernel.environment import Environment
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_run.config.document import parse
-from sigma_run.config.recording import record_configuration
+from sigma_run.config.recording import record_configuration, record_trainer
 from sigma_run.config.saving import save_network
 from sigma_run.config.stored import build_unwatched
 from sigma_training.trainer import NetworkTrainer
@@ -24,6 +24,10 @@ class Toml(ConfigurationFormat):
     def describe(self, environment: Environment, run: Path) -> str:
         """Return the configuration of an environment; save the arrays that it refers to in its run folder."""
         return record_configuration(environment, run)
+
+    def describe_trainer(self, trainer: NetworkTrainer, folder: Path) -> str:
+        """Return the configuration of one trainer, without its hooks and operator; save its arrays in a folder."""
+        return record_trainer(trainer, folder)
 
     def build(self, text: str, folder: Path, modules: Iterable[str] = ()) -> Environment:
         """Return the environment that a text describes, without monitors; relative paths start in a folder."""

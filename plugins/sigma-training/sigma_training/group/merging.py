@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any
 
 import numpy as np
 from attrs import define, field, frozen
@@ -94,9 +93,12 @@ class LocalExchange:
         return range(count)
 
     def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
-        """Return the shares of these shards."""
-        mapped: Callable[..., Any] = map if self.pool is None else self.pool.map
-        return list(mapped(share, numbers))
+        """Return the shares of these shards: worker ``k`` of ``n`` computes those of the numbers k, k + n, k + 2 n."""
+        if self.pool is None or self.workers == 1:
+            return [share(number) for number in numbers]
+        parts = [numbers[worker :: self.workers] for worker in range(self.workers)]
+        shares = [*self.pool.map(lambda part: [share(number) for number in part], parts)]
+        return [shares[n % self.workers][n // self.workers] for n in range(len(numbers))]
 
     def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
         """Return the share of the whole batch."""
@@ -150,16 +152,13 @@ class ChannelExchange:
             if self.is_dropped():
                 raise BurstDropped("the burst is no longer wanted.")
         others = [pickle.loads(note) for note in total.notes]
-        self._losses = self._by_member({number: share.loss for number, share in enumerate(others)})
+        workers = self.order.live.get("workers", 1)  # whoever computes: so it does not depend on deaths
+        self._losses = {number % workers: share.loss for number, share in enumerate(others)}
         merged = ShareMerger(steps).merge(others)
         return Share(merged.records, total.vectors, merged.state)
 
-    def _by_member(self, losses: Mapping[int, float]) -> dict[int, float]:
-        owners = {number: place for place, own in enumerate(self.order.shards.values()) for number in own}
-        return {owners[number]: loss for number, loss in losses.items()}
-
     def losses(self) -> Mapping[str, float]:
-        """Return the loss of the last shard of each member, by its place among them."""
+        """Return the loss of the last shard of each worker."""
         return name_losses(self._losses)
 
 

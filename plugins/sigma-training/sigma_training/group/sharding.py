@@ -15,6 +15,8 @@ from attrs import frozen
 
 from sigma_kernel import read_only
 from sigma_kernel.contracts import Batches, Burst, Iterations, Records, Share
+from sigma_kernel.errors import SigmaConfigError
+from sigma_step.model import WEIGHTS
 
 METRICS = "metrics."
 
@@ -67,6 +69,7 @@ class ShardedStep:
 
     shards: int
     exchange: Exchange
+    counts_rows: bool = False  # gradients are merged by the numbers of rows, so that these must weigh the same
 
     def __call__(self, steps: Iterations, batches: Batches) -> Burst:
         """Run iterations on the given minibatches; stop early after a loss that is not finite."""
@@ -93,6 +96,11 @@ class ShardedStep:
         shards: list[Shard],
     ) -> dict[int, WeightedShare]:
         weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
+        if self.counts_rows and any(name.startswith(WEIGHTS) for name in weights):
+            raise SigmaConfigError(
+                "merger: the rows of these data have weights, which only the sum of gradients takes into account. Leave"
+                " out the merger, or the weights."
+            )
 
         def share(number: int) -> Share:
             shard = shards[number]

@@ -3,7 +3,7 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``operator.workers`` of a group, ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in
+``operator.workers``, ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in
 ``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
 ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
@@ -20,7 +20,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import COUNTED, TimeScale
-from sigma_kernel.contracts import GroupOperator, Hook
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import live_settings
@@ -110,7 +110,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         "goal": Binding(_goal, None, Kind(int, 0, doc="The iteration at which training ends at the latest.")),
         "epochs": Binding(_epochs, Kind(int, 1, doc="The total number of epochs.")),
         "batch_size": Binding(_batch_size, Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
-        **({WORKERS: Binding(_workers, _WORKERS)} if isinstance(setup.operator, GroupOperator) else {}),
+        **({WORKERS: Binding(_workers, _WORKERS)} if hasattr(setup.operator, "workers") else {}),
         "data.batch_size": Binding(_used_size, None, Kind(int, 1, doc="Rows of a batch, in force.")),
         **dict.fromkeys(_counts(setup), Binding(_data_count, None, Kind(int, 0))),
         **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.layer_specs().items()},

@@ -70,6 +70,7 @@ class TrainingLoop:
         """Train until the end, in bursts of at most so many seconds; see :class:`Pace`."""
         pace = Pace(seconds)
         while self.boundary():
+            self.split(self.current.state.workers(self.current.setup))  # which may have been set
             n = pace.limit_burst(self.distance())
             began = time.perf_counter()
             try:
@@ -79,20 +80,22 @@ class TrainingLoop:
             pace.learn(done, time.perf_counter() - began)
             self.settle()
 
-    def shard(self, shards: int, workers: int, merger: Merger | None, pool: Executor | None) -> Compute:
-        """Return what computes bursts in shards of every batch, by the threads of a pool if there is one."""
-        return ShardedStep(shards, LocalExchange(workers, merger, pool))
+    def shard(self, shards: int, merger: Merger | None, pool: Executor | None) -> Compute:
+        """Return what computes bursts in shards of every batch; the fused program if there is one shard."""
+        if shards == 1:
+            return compute_fused
+
+        def compute_sharded(steps: Iterations, batches: Batches) -> Burst:
+            workers = self.current.state.workers(self.current.setup)
+            return ShardedStep(shards, LocalExchange(workers, merger, pool), merger is not None)(steps, batches)
+
+        return compute_sharded
 
     def train_in_group(self, operator: GroupOperator) -> None:
         """Train until the end by the workers of an operator."""
-        again = self.shard(operator.shards, operator.workers, None, None)
+        again = self.shard(operator.shards, None, None)
         with self.drive(self.current, operator, again) as compute:
-
-            def compute_split(steps: Iterations, batches: Batches) -> Burst:
-                self.split(self.current.state.workers(self.current.setup))  # it may be set in between
-                return compute(steps, batches)
-
-            self.train(operator.burst_seconds, compute_split, again)
+            self.train(operator.burst_seconds, compute, again)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Arrays, GroupOperator, check_workers
+from sigma_kernel.contracts import Arrays, check_workers
 from sigma_kernel.contracts.commanding import Command, Find, make_command
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
@@ -184,8 +184,8 @@ def restored_run(
 def check_ahead(run: Present, values: Mapping[str, Any]) -> None:
     """Raise a SigmaError for epochs that are over, workers without shards, or a batch size that does not fit."""
     if (workers := values.get(WORKERS)) is not None:
-        operator = cast("GroupOperator", run.setup.operator)
-        check_workers(workers, operator.shards, operator.at_least)
+        operator = run.setup.operator
+        check_workers(workers, operator.shards, getattr(operator, "at_least", 1))
     total, size, epoch = values.get("epochs"), values.get("batch_size"), run.state.moment.epoch
     if total is not None and total <= epoch:
         raise SigmaStateError(

@@ -53,6 +53,7 @@ def restore(saved: Checkpoint, setup: Setup) -> RunState:
     If a live value was configured differently when the snapshot was taken, the current configuration wins.
     """
     values = saved.values
+    setup.model.shapes.streams.restore(values.get("streams", {}))
     kept = {name: value for name, value in saved.arrays.items() if name.startswith((KEPT, UNDO))}
     memory = {n: m for n, m in deepcopy(values.get("hooks", {})).items() if n in setup.order.hooks}
     return RunState(
@@ -78,11 +79,12 @@ def _parts(saved: float | list[float]) -> list[float]:
 def _configured_values(setup: Setup) -> dict[str, int | None]:
     """Return the settings that can be set live, as they are configured."""
     epochs = None if setup.epochs is None or setup.epochs == inf else int(setup.epochs)
-    return {"batch_size": setup.evaluator.batch_size, "epochs": epochs}
+    workers = getattr(setup.operator, "workers", None)
+    return {"batch_size": setup.evaluator.batch_size, "epochs": epochs, "workers": workers}
 
 
 def reconcile(saved: Checkpoint, setup: Setup) -> Checkpoint:
-    """Return a snapshot without the number of epochs and the batch size that were set, if they are configured anew."""
+    """Return a snapshot without numbers of epochs, rows and workers that were set, if they are configured anew."""
     now, values = _configured_values(setup), dict(saved.values)
     gone = [name for name in now if name in values and values[name] != now[name]]
     for part in ("changes", "data"):

@@ -154,9 +154,9 @@ class RunState:
         return any(name.startswith(LAST) for name in self.kept)
 
     def workers(self, setup: Setup) -> int:
-        """Return the number of workers of a group, as it was set last."""
+        """Return the number of workers that compute shards, as it was set last."""
         number: int = self.changes.get("workers", getattr(setup.operator, "workers", 1))
-        return number
+        return min(number, setup.operator.shards)
 
     def after_burst(
         self, arrays: Mapping[str, Any], cursor: Cursor, moment: Moment, published: Mapping[str, Any], sums: Sums

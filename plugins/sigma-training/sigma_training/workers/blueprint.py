@@ -10,13 +10,14 @@ from pathlib import Path
 from attrs import field, frozen
 
 from sigma_kernel.contracts.grouping import Channel
-from sigma_kernel.contracts.running import Host
+from sigma_kernel.contracts.running import Trainer
 from sigma_kernel.contracts.storing import ConfigurationFormat
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_training.compatibility import differences
+from sigma_training.components import Learned
 from sigma_training.workers.replica import Replica
 from sigma_training.workers.worker import GroupWorker
 
@@ -28,6 +29,7 @@ class TrainingBlueprint:
     Args:
         trainer: The name of the trainer.
         text: The configuration.
+        learned: What preparation has derived from the data, so that workers do not derive it anew.
         folder: Where its relative paths start.
         plugins: The versions of the plugins, by distribution.
         modules: The packages and modules whose own code may be imported.
@@ -37,6 +39,7 @@ class TrainingBlueprint:
 
     trainer: str
     text: str
+    learned: Learned
     folder: str
     plugins: Mapping[str, str]
     modules: Sequence[str]
@@ -56,7 +59,9 @@ class TrainingBlueprint:
         """
         self._check_plugins()
         environment = _configuration_format().build(self.text, Path(self.folder), self.modules)
-        return Replica(environment.trainer(self.trainer).session)
+        trainer = environment.trainer(self.trainer)
+        trainer.learned = self.learned
+        return Replica(trainer.session)
 
     def _check_plugins(self) -> None:
         here = catalogue().versions() | {plugin.name: plugin.version for plugin in catalogue().plugins}
@@ -68,19 +73,16 @@ class TrainingBlueprint:
             )
 
 
-def describe_host(host: Host, folder: Path) -> tuple[str, Path]:
-    """Return the configuration of an environment, and where its relative paths start."""
-    if host.configuration:
-        return host.configuration, host.run_folder or Path.cwd()
-    return _configuration_format().describe(host, folder), folder
-
-
 def _configuration_format() -> ConfigurationFormat:
     return Resolver(catalogue())("configuration", "default:run")  # type: ignore[no-any-return]
 
 
-def make_blueprint(trainer: str, host: Host, folder: Path, patience: float) -> TrainingBlueprint:
-    """Return the blueprint of a trainer of an environment; arrays that it needs are saved in a folder."""
-    text, start = describe_host(host, folder)
+def make_blueprint(trainer: Trainer, learned: Learned, folder: Path, patience: float) -> TrainingBlueprint:
+    """Return the blueprint of a prepared trainer; arrays that it needs are saved in a folder.
+
+    Raises SigmaConfigError for what other processes cannot make.
+    """
+    text = _configuration_format().describe_trainer(trainer, folder)
     modules = sorted({name.partition(".")[0] for name in [*sys.modules]})
-    return TrainingBlueprint(trainer, text, str(start.absolute()), catalogue().versions(), modules, patience=patience)
+    start, plugins = str(folder.absolute()), catalogue().versions()
+    return TrainingBlueprint(trainer.name, text, learned, start, plugins, modules, patience=patience)

@@ -39,12 +39,12 @@ from sigma_kernel.contracts.grouping import (
 )
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_step.graphs import update_step
+from sigma_step.graphs import training_step
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.merging import BurstWithdrawn
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
-from sigma_training.session.state import Present
+from sigma_training.session.state import Present, learned_from
 from sigma_training.workers.blueprint import make_blueprint
 from sigma_training.workers.replica import BurstRecords
 
@@ -126,16 +126,17 @@ class GroupDriver:
             self._give(run)
         if self._group.size != (workers := run.state.workers(run.setup)):
             self._tell(Resize(workers))
-        records, state = self._run_burst(len(batches.rows))
+        records, state = self._run_burst(len(batches.rows), workers)
         arrays = {name: run.setup.to_device(state.arrays[name]) for name in steps.arrays}
         self._held = Held(run.setup, run.state.live, arrays, run.state.moment.iteration + records.done)
         return Burst(arrays, records.ring, records.done, records.published)
 
-    def _run_burst(self, n: int) -> tuple[BurstRecords, Checkpoint]:
+    def _run_burst(self, n: int, workers: int) -> tuple[BurstRecords, Checkpoint]:
         """Return the records of a burst and the state after it; it is computed once more if all workers are lost."""
         while True:
             begin = self._group.commit.position
-            self._tell(Advance(begin, Position(begin.epoch, begin.iteration + n, begin.version)))
+            end = Position(begin.epoch, begin.iteration + n, begin.version)
+            self._tell(Advance(begin, end, {"workers": workers}))
             committed = self._await("committed", "rewound")
             if committed.kind == "rewound":
                 continue
@@ -159,12 +160,14 @@ class GroupDriver:
 
     def _start(self, commit: Commit, saved: Checkpoint) -> None:
         """Start the workers."""
-        run, operator = self.current, self.operator
-        update_step(run.setup.model)  # raises what is wrong with it here, before a worker does
+        state, setup, operator = self.current.state, self.current.setup, self.operator
+        if not setup.model.optimisers:
+            training_step(setup.model, setup.feed.batch_size)  # raises what is wrong here, before a worker does
         self._folder = TemporaryDirectory(prefix="sigma-")
-        blueprint = make_blueprint(run.setup.name, run.environment, Path(self._folder.name), operator.lost_after)
+        trainer, folder = self.current.environment.trainers[setup.name], Path(self._folder.name)
+        blueprint = make_blueprint(trainer, learned_from(state, setup), folder, operator.lost_after)
         self._group = WorkerGroup(operator.shards, operator.at_least, operator.lost_after, commit)
-        self._transport = start_transport(operator, blueprint, run.state.workers(run.setup))
+        self._transport = start_transport(operator, blueprint, state.workers(setup))
         self._transport.provide(commit, lambda: saved)
         self._thread = threading.Thread(target=self._listen, name="sigma-group", daemon=True)
         self._thread.start()

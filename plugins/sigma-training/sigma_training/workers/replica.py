@@ -12,6 +12,7 @@ from attrs import define, evolve, field, frozen
 from sigma_kernel.contracts.grouping import Channel, Commit, ComputeOrder, Position
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
+from sigma_step.steps import compute_fused
 from sigma_training.group.merging import ChannelExchange
 from sigma_training.group.sharding import ShardedStep
 from sigma_training.session.snapshot import snapshot
@@ -72,8 +73,9 @@ class Replica:
         batches = setup.feed.next_batches(state.cursor, n)
         if len(batches.rows) != n:
             raise SigmaStateError(f"{n} iterations were ordered, and the data have {len(batches.rows)} here.")
-        exchange = ChannelExchange(channel, order, worker, is_dropped)
-        result = ShardedStep(sum(map(len, order.shards.values())), exchange)(steps_of(state, setup), batches)
+        shards, exchange = sum(map(len, order.shards.values())), ChannelExchange(channel, order, worker, is_dropped)
+        compute = compute_fused if shards == 1 else ShardedStep(shards, exchange)
+        result = compute(steps_of(state, setup), batches)
         new, _ = count_burst(state, setup, batches, result)
         self.beside = CopiedState(run.with_state(new), saved := snapshot(new, setup))
         end = Position(order.end.epoch, begin.iteration + result.done, begin.version)
