@@ -19,7 +19,7 @@ from attrs.converters import optional
 
 from sigma_kernel.contracts.steering import Hook
 from sigma_kernel.curves import BranchedCurves, join_rows
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.settings import Settled, ge, in_, optional as or_none
 
 Log = Callable[[str], Any]
@@ -418,20 +418,20 @@ class ConfigurationFormat(Settled):
         A value that cannot be written is a SigmaWarning at the caller's line.
         """
 
-    @abstractmethod
     def describe_trainer(self, trainer: Any, folder: Path) -> str:
         """Return the text that describes one prepared trainer, without its hooks and its operator, for other processes.
 
         Rows that were given as arrays are saved in the folder, however many. Raises SigmaConfigError for what cannot be
         written.
         """
+        raise SigmaConfigError(f"{type(self).__name__} describes no trainer for other processes. Train in this one.")
 
-    @abstractmethod
     def build(self, text: str, folder: Path, modules: Iterable[str] = ()) -> Any:
         """Return the environment that a text describes, without monitors; relative paths start in a folder.
 
         Own code that it names is imported only of the packages and modules in ``modules``.
         """
+        raise SigmaConfigError(f"{type(self).__name__} builds no environment from a text. Train in one process.")
 
     @abstractmethod
     def save(self, environment: Any, trainer: Any, path: Path | str) -> Path:
