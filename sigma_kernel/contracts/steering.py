@@ -368,7 +368,7 @@ class Work(Protocol):
     def shard(self, shards: int, workers: int, merger: Merger | None, pool: Executor | None) -> Compute:
         """Return what computes bursts in shards of every batch, by the threads of a pool if there is one.
 
-        The gradients of two shards are merged by ``merger``, or summed.
+        The gradients of all shards of a batch are merged by ``merger``, or summed.
         """
 
     def train(self, seconds: float, compute: Compute | None = None, again: Compute | None = None) -> None:
