@@ -111,6 +111,22 @@ def test_a_member_whose_process_is_killed_is_trained_again_to_the_same_bits(sigm
     assert [row["member"] for row in events if row.get("event") == "lost"] == ["1"]
 
 
+def test_a_member_whose_process_is_killed_three_times_has_failed_and_a_resume_trains_it(sigma):
+    process = start("run", *SAVED, "--folds", "2")
+    wait_for(lambda: len(workers(process.pid)) == 2)
+    for _ in range(3):
+        wait_for(lambda: is_locked(the_study() / "1"))
+        os.kill(workers(process.pid)[-1], signal.SIGKILL)
+        wait_for(lambda: not is_locked(the_study() / "1"))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    assert "member 1: its process was lost 3 times\n" in err
+    assert [member["status"] for member in json.loads(out)["members"]] == ["finished", "failed"]
+    assert not (the_study() / "1" / "summary.json").exists()
+    code, out, _ = sigma("resume", the_study(), "--parallel", "2", "--quiet", "--json")
+    assert (code, [member["status"] for member in json.loads(out)["members"]]) == (0, ["finished"] * 2)
+
+
 def test_ctrl_c_ends_members_after_checkpoints_and_a_resume_continues_them(sigma):
     whole = json.loads(sigma("run", *SAVED)[1])
     os.rename("runs", "before")
