@@ -141,6 +141,40 @@ def test_ctrl_c_ends_members_after_checkpoints_and_a_resume_continues_them(sigma
     assert (code, digests(json.loads(out))) == (0, digests(whole))
 
 
+# a signal arrives once a member is taken, or once there is a process for it and before that has the member
+DRIVER = """
+import os, signal, sys
+from sigma_run.launcher import main
+from sigma_run.study.parallel import PlannedMembers
+from sigma_run.study.pool import MemberProcess
+
+take, begin = PlannedMembers.take, MemberProcess.begin
+
+def taking(self):
+    if (member := take(self)) is not None and [member.folder, "taken"] == sys.argv[1:3]:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return member
+
+def beginning(self, member):
+    if [member.folder, "started"] == sys.argv[1:3]:
+        os.kill(os.getpid(), signal.SIGTERM)
+    begin(self, member)
+
+PlannedMembers.take, MemberProcess.begin = taking, beginning
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("moment", ["taken", "started"])
+@pytest.mark.parametrize("member", ["1", "2"], ids=["a new process", "a process that has trained another"])
+def test_a_signal_ends_a_member_that_begins_at_this_moment(sigma, member, moment):
+    command = [sys.executable, "-c", DRIVER, member, moment, "run", *SAVED]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (process.returncode, process.stderr) == (128 + signal.SIGTERM, "")
+    members = json.loads((the_study() / "study.json").read_text())["members"]
+    assert members[int(member)]["status"] == "interrupted"
+
+
 def test_processes_end_after_a_checkpoint_once_their_parent_is_gone(sigma):
     process = start("run", *SAVED, "--epochs", "100000", "--set", "hooks.finish.when=epoch reaches 100000")
     wait_for(lambda: saved("0") and saved("1"))
