@@ -95,12 +95,35 @@ def test_equal_columns_share_an_encoder_and_its_description(tmp_path):
 
 
 CELLS = {
-    "whole": ["1", "-2", "3"], "real": ["1.5", "2", "-inf"], "gaps": ["1.5", "NA", "2"], "nan": ["1.5", "nan", "2"],
+    "whole": ["1", "-2", "3"], "real": ["1.5", "2", "-inf"], "gaps": ["1.5", "NA", "2"], "not one": ["1.5", "nan", "2"],
     "blank": ["1", "", "2"], "truths": ["true", "False", "TRUE"], "mixed truths": ["tRuE", "", "false"],
     "digits": ["0", "1", "1"], "words": ["a", "NA", "true"], "days": ["2024-01-01", "2024-02-01", ""],
-    "none": ["", "none", "NA"], "long": ["90071992547409931", "1", "2"], "times": ["2024-01-01 10:00", "", "NULL"],
+    "no cell": ["", "none", "NA"], "long": ["90071992547409931", "1", "2"], "times": ["2024-01-01 10:00", "", "NULL"],
+    "grades": ["1", "nan", "3"], "users": ["90071992547409931", "nan", "90071992547409933"], "far": ["1", "inf", "nan"],
     "late": ["1", "2", "x"], "later": ["1", "2", "NA"], "latest": ["true", "false", "1"],
 }  # fmt: skip
+
+
+WITH_NAN = {
+    "users": ([2**53 + 1, None, 2**53 + 3], pa.int64()),
+    "ids": ([2**60 + 1, None, -(2**53) - 1], pa.int64()),
+    "grades": ([1, None, 3], pa.int64()),
+    "floats": ([1.5, None, 2.5], pa.float64()),
+    "far": ([1.0, float("inf"), float("-inf")], pa.float64()),
+    "far and near": ([1.0, None, float("-inf")], pa.float64()),
+    "gaps": ([None, None, None], pa.float64()),
+}
+GAPS_OF = dict.fromkeys(WITH_NAN, "nan") | {"users": "", "floats": "NaN"}
+
+
+@pytest.mark.parametrize("width", [100, 4200])
+def test_nan_among_whole_numbers_is_a_gap_however_many_columns_there_are(tmp_path, width):
+    names = [*WITH_NAN, *(f"c{i}" for i in range(width - len(WITH_NAN)))]
+    columns = [[GAPS_OF[name] if x is None else str(x) for x in values] for name, (values, _) in WITH_NAN.items()]
+    lines = [names, *([*row, *["0.5"] * (width - len(row))] for row in zip(*columns, strict=True))]
+    (tmp_path / "a.csv").write_text("".join(f"{','.join(line)}\n" for line in lines))
+    table = open_table(tmp_path / "a.csv").read().select([*WITH_NAN])
+    assert {name: (table[name].to_pylist(), table[name].type) for name in WITH_NAN} == WITH_NAN
 
 
 @pytest.mark.parametrize("chunk", [1 << 22, 8, 200])
@@ -113,6 +136,7 @@ def test_many_columns_have_the_kinds_and_values_that_few_have(tmp_path, monkeypa
     few = open_table(tmp_path / "a.csv").read()
     monkeypatch.setattr(delimited, "WIDE", 2)
     many = open_table(tmp_path / "a.csv").read()
+    assert few.column_names == fields
     assert many.schema == few.schema
     assert many.to_pydict() == few.to_pydict()
 

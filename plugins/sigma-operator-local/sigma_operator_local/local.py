@@ -22,7 +22,7 @@ class LocalOperator(Operator):
         workers: Threads that compute the gradients of shards.
         shards: Parts that every batch is split into; the number may change rounding, that of workers does not.
         burst_seconds: Seconds between two boundaries at most, and so the latency of commands.
-        merger: How the results of two shards become one.
+        merger: How the gradients of all shards of a batch become one.
     """
 
     workers: int = field(default=1, validator=ge(1))

@@ -111,6 +111,22 @@ def test_a_member_whose_process_is_killed_is_trained_again_to_the_same_bits(sigm
     assert [row["member"] for row in events if row.get("event") == "lost"] == ["1"]
 
 
+def test_a_member_whose_process_is_killed_three_times_has_failed_and_a_resume_trains_it(sigma):
+    process = start("run", *SAVED, "--folds", "2")
+    wait_for(lambda: len(workers(process.pid)) == 2)
+    for _ in range(3):
+        wait_for(lambda: is_locked(the_study() / "1"))
+        os.kill(workers(process.pid)[-1], signal.SIGKILL)
+        wait_for(lambda: not is_locked(the_study() / "1"))
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err
+    assert "member 1: its process was lost 3 times\n" in err
+    assert [member["status"] for member in json.loads(out)["members"]] == ["finished", "failed"]
+    assert not (the_study() / "1" / "summary.json").exists()
+    code, out, _ = sigma("resume", the_study(), "--parallel", "2", "--quiet", "--json")
+    assert (code, [member["status"] for member in json.loads(out)["members"]]) == (0, ["finished"] * 2)
+
+
 def test_ctrl_c_ends_members_after_checkpoints_and_a_resume_continues_them(sigma):
     whole = json.loads(sigma("run", *SAVED)[1])
     os.rename("runs", "before")
@@ -123,6 +139,40 @@ def test_ctrl_c_ends_members_after_checkpoints_and_a_resume_continues_them(sigma
     assert [member["status"] for member in json.loads(out)["members"]] == ["interrupted", "interrupted", "planned"]
     code, out, _ = sigma("resume", the_study(), "--parallel", "2", "--quiet", "--json")
     assert (code, digests(json.loads(out))) == (0, digests(whole))
+
+
+# a signal arrives once a member is taken, or once there is a process for it and before that has the member
+DRIVER = """
+import os, signal, sys
+from sigma_run.launcher import main
+from sigma_run.study.parallel import PlannedMembers
+from sigma_run.study.pool import MemberProcess
+
+take, begin = PlannedMembers.take, MemberProcess.begin
+
+def taking(self):
+    if (member := take(self)) is not None and [member.folder, "taken"] == sys.argv[1:3]:
+        os.kill(os.getpid(), signal.SIGTERM)
+    return member
+
+def beginning(self, member):
+    if [member.folder, "started"] == sys.argv[1:3]:
+        os.kill(os.getpid(), signal.SIGTERM)
+    begin(self, member)
+
+PlannedMembers.take, MemberProcess.begin = taking, beginning
+sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("moment", ["taken", "started"])
+@pytest.mark.parametrize("member", ["1", "2"], ids=["a new process", "a process that has trained another"])
+def test_a_signal_ends_a_member_that_begins_at_this_moment(sigma, member, moment):
+    command = [sys.executable, "-c", DRIVER, member, moment, "run", *SAVED]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (process.returncode, process.stderr) == (128 + signal.SIGTERM, "")
+    members = json.loads((the_study() / "study.json").read_text())["members"]
+    assert members[int(member)]["status"] == "interrupted"
 
 
 def test_processes_end_after_a_checkpoint_once_their_parent_is_gone(sigma):

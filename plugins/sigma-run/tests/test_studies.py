@@ -359,6 +359,28 @@ def test_a_damaged_study_is_reported_and_listed_all_the_same(tmp_path, text, mes
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("summary", "statuses"),
+    [
+        (None, ("failed", "unfinished")),
+        ("{", ("failed", "unfinished")),
+        ('{"status": "interrupted"}', ("failed", "interrupted")),  # in an earlier session
+        ('{"status": "finished"}', ("finished", "finished")),  # by a resume of the member alone
+    ],
+)
+def test_a_member_whose_process_was_lost_too_often_has_failed(tmp_path, summary, statuses):
+    lost = Member(folder="0", overrides=(), status="failed", why="its process was lost 3 times", attempts=3)
+    members = (lost, Member(folder="1", overrides=(), status="running"))
+    (tmp_path / "study.json").write_text(json.dumps(to_plain(Study(name="a", varies=(), members=members))))
+    for member in members:
+        (tmp_path / member.folder).mkdir()
+        if summary is not None:
+            (tmp_path / member.folder / "summary.json").write_text(summary)
+    read = read_study(tmp_path).members
+    assert tuple(member.status for member in read) == statuses
+    assert (read[0] == lost) == (statuses[0] == "failed")
+
+
 def test_a_search_is_one_row_with_the_metrics_of_the_best_trial_and_its_table_has_no_means(tmp_path):
     ends = [("finished", 0.5), ("pruned", 0.9), ("finished", 0.7), ("finished", 0.7), ("failed", None)]
     members = tuple(

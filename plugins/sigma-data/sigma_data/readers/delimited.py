@@ -101,7 +101,12 @@ class Parser:
         )
 
     def _is_odd(self, name: str, column: Any) -> bool:
-        """Return whether a column that was parsed without words may be another one with them; NaN stands for a gap."""
+        """Return whether a column that was parsed without words may be another one with them.
+
+        NaN stands for a gap, without which a column of whole numbers is one of integers.
+        """
+        if pa.types.is_floating(column.type) and name not in self.types:
+            return has_whole_numbers_and_nan(column.to_numpy())
         is_number = pa.types.is_floating(column.type) or pa.types.is_integer(column.type)
         return not is_number and not (name in self.types and pa.types.is_string(column.type))
 
@@ -197,6 +202,12 @@ def has_plain_quotes(text: bytes, delimiter: str) -> bool:
     marks = [ord(delimiter), ord("\n"), ord('"')]
     within = np.searchsorted(ends, quotes[::2]) != np.searchsorted(ends, quotes[1::2])
     return bool(np.isin(around, marks).all()) and not within.any()
+
+
+def has_whole_numbers_and_nan(values: np.ndarray) -> bool:
+    """Return whether there are NaN among these numbers, and no fractions."""
+    there = values[~np.isnan(values)]
+    return len(there) < len(values) and bool((there == np.trunc(there)).all())
 
 
 def merges_integers(values: np.ndarray, text: bytes) -> bool:

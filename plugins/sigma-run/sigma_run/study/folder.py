@@ -135,14 +135,18 @@ def read_study(path: Path) -> Study:
 
 
 def _look_at(run: Path, member: Member) -> Member:
-    """Return a member as its run folder says, if there is one."""
+    """Return a member as its run folder says, if there is one; one whose process was lost too often has failed."""
     if is_locked(run):
         return evolve(member, status="running")
     if not os.path.lexists(run):
         is_decided = member.has_ended or member.status == "failed"
         return member if is_decided else evolve(member, status="planned")
-    if not os.path.lexists(run / SUMMARY):
-        return evolve(member, status="unfinished")
-    with suppress(SigmaCheckpointError):
-        return read_results(member, files.document(run / SUMMARY, files.get_bytes(run / SUMMARY, files.LARGEST)))
+    summary = _read_summary(run, member)
+    return member if member.status == "failed" and summary.status in ("unfinished", "interrupted") else summary
+
+
+def _read_summary(run: Path, member: Member) -> Member:
+    if os.path.lexists(run / SUMMARY):
+        with suppress(SigmaCheckpointError):
+            return read_results(member, files.document(run / SUMMARY, files.get_bytes(run / SUMMARY, files.LARGEST)))
     return evolve(member, status="unfinished")

@@ -85,7 +85,9 @@ class ParallelTraining:
             while self.pool.has_room and not self._signals and (member := self.queue.take()) is not None:
                 self.begins(member)
                 self.folder.update(evolve(member, status="running", why=""), "begin")
-                self.pool.begin(member)
+                process = self.pool.begin(member)
+                if self._signals:  # since the member was taken, when there was no process to forward them to
+                    process.signal(signal.SIGTERM)
             if not self.pool.busy:
                 return
             self._settle(*self.pool.wait())

@@ -103,12 +103,13 @@ class ProcessPool:
         """Return whether another member can begin."""
         return len(self.busy) < self.parallel
 
-    def begin(self, member: Member) -> None:
-        """Train a member in a free process, or in a new one."""
+    def begin(self, member: Member) -> MemberProcess:
+        """Train a member in a free process, or in a new one; return it."""
         free = next(n for n in range(self.parallel) if n not in self.processes or self.processes[n].member is None)
         if free not in self.processes:
             self.processes[free] = MemberProcess(self.path, divide_processors(free, self.parallel))
         self.processes[free].begin(member)
+        return self.processes[free]
 
     def wait(self) -> tuple[Member, Mapping[str, Any] | None]:
         """Wait for a member; return it with its results, or None if its process was lost."""
