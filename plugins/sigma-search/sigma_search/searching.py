@@ -11,7 +11,7 @@ from attrs import evolve
 
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
-from sigma_run.config import Document, load_configuration, override, resolved_toml
+from sigma_run.config import Document, load_configuration, override
 from sigma_run.launcher import open_document
 from sigma_run.study import (
     Member,
@@ -23,6 +23,7 @@ from sigma_run.study import (
     create_study,
     reopen_study as reopen_folder,
 )
+from sigma_search.base import place_base, write_base
 from sigma_search.protocol import Protocol
 from sigma_search.results import SearchResults, inline
 from sigma_search.sampling import VERSION
@@ -69,16 +70,20 @@ def begin_search(document: Document, say: Say) -> tuple[StudyFolder, TrialQueue]
     """Create the folder of a search; raise a SigmaError for what is wrong before its first trial."""
     settings = read_settings(document)
     configuration = load_configuration(document, catalogue())
-    check_space(document, settings)
-    run = configuration.run
+    base, run = place_base(document, configuration, settings.space), configuration.run
+    check_space(document, base, settings)
     key, address = place_hook(document, configuration, settings)
     protocol = Protocol(settings.count, settings.parallel, settings.attempts)
     queue = TrialQueue(run.folder, settings, run.seed, key, address, protocol)
     home = WrittenFolder(run.folder.absolute())
-    opener = MemberOpener(home, document, lambda changed: load_configuration(changed, catalogue()), say)
+    opener = MemberOpener(home, base, lambda changed: load_configuration(changed, catalogue()), say)
     explain_check(document, settings, key, lambda: opener.check(queue.plan(0)))
     study = Study(name=run.name, varies=(*settings.space,), members=(), search=_describe(settings))
-    text = resolved_toml(configuration, run.folder) + "\n" + tomlkit.dumps({"search": document.values["search"]})
+    text = (
+        write_base(configuration, settings.space, run.folder)
+        + "\n"
+        + tomlkit.dumps({"search": document.values["search"]})
+    )
     folder = create_study(run.folder, study, text, say)
     return folder, evolve(queue, folder=folder.path)
 

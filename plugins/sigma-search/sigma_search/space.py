@@ -14,8 +14,8 @@ HOOK = "trial"  # the name of the hook that a search adds
 FIXED = ("run.name", "run.folder")  # a study has one of each
 
 
-def check_space(document: Document, settings: SearchSettings) -> None:
-    """Validate the configuration with the ends of each range, and with each choice.
+def check_space(document: Document, base: Document, settings: SearchSettings) -> None:
+    """Validate the configuration ``base`` of the trials with the ends of each range, and with each choice.
 
     Raises SigmaConfigError, with the line of the setting in ``[search.space]``.
     """
@@ -24,7 +24,7 @@ def check_space(document: Document, settings: SearchSettings) -> None:
         if address in FIXED or address.partition(".")[0] == "search":
             raise SigmaConfigError(f"{where}: cannot be searched: all trials share it. Take another setting.")
         for value in dimension.ends:
-            changed = override(document, f"{address}={inline(value)}", where)
+            changed = override(base, f"{address}={inline(value)}", where)
             load_configuration(changed, catalogue())
 
 

@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import sigma_search
+from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
+from sigma_run.config import load_configuration, read
 from sigma_run.launcher import list_runs, main
 from sigma_run.study import is_study, read_study
+from sigma_search.base import write_base
 from sigma_search.sampling import VERSION
 
 FILE = """
@@ -238,6 +242,46 @@ def test_a_grid_has_all_its_points_in_order(sigma):
     rows = sigma_search.SearchResults.read(the_study()).trials
     pairs = [(row["trainer.optimiser.learning_rate"], row["run.seed"]) for row in rows]
     assert pairs == [(0.1, 4), (0.1, 5), (0.2, 4), (0.2, 5), (pytest.approx(0.3), 4), (pytest.approx(0.3), 5)]
+
+
+TYPES = """
+sampler = "grid"
+maximise = "validation.accuracy"
+[search.space]
+"trainer.optimiser.type" = { choices = ["adam", "adamw", "muon", "gradient_descent"] }
+"""
+
+
+@pytest.mark.parametrize("optimiser", ['{ type = "adamw", learning_rate = 0.01 }', '"adamw"'])
+def test_a_trial_of_another_type_is_the_run_of_the_file_with_that_type(sigma, optimiser):
+    text = FILE.partition("[search]")[0].replace("epochs = 8", "epochs = 1")
+    text = text.replace('{ type = "adam", learning_rate = 0.01 }', optimiser)
+    Path("flowers.toml").write_text(f"{text}[search]{TYPES}")
+    study = search(sigma)
+    assert [member["status"] for member in study["members"]] == ["finished"] * 4
+    for member, name in zip(study["members"], ["adam", "adamw", "muon", "gradient_descent"], strict=True):
+        _, out, _ = sigma("run", "flowers.toml", "--set", f"trainer.optimiser.type={name}", "--quiet", "--json")
+        assert json.loads(out)["parameters_sha256"] == member["parameters_sha256"], name
+
+
+def test_settings_in_the_file_are_kept_of_a_component_whose_type_is_searched(tmp_path):
+    (tmp_path / "flowers.toml").write_text(FILE)
+    configuration = load_configuration(read(tmp_path / "flowers.toml"), catalogue())
+    space = ["trainer.optimiser.type", "hooks.score.type", "run.operator.type", "network.architecture", "type"]
+    base = tomllib.loads(write_base(configuration, space))
+    assert base["trainer"]["optimiser"] == {"type": "sigma-optimisers:adam", "learning_rate": 0.01}
+    assert base["hooks"]["score"] == {"type": "sigma-hooks:accuracy", "on": "validation", "every": "every 1 epoch"}
+    assert "operator" not in base["run"]
+    assert base["hooks"]["save"]["type"] == "sigma-hooks:checkpoint"
+    assert len(base["hooks"]["save"]) > 2
+
+
+def test_a_setting_that_another_type_lacks_ends_a_search_before_training(sigma):
+    text = FILE.partition("[search]")[0].replace('"adam",', '"adam", beta2 = 0.9,')
+    Path("flowers.toml").write_text(text + "[search]" + TYPES)
+    code, _, err = sigma("search", "flowers.toml")
+    assert (code, "has no setting 'beta2'" in err, len(err.splitlines())) == (2, True, 1), err
+    assert not Path("runs").exists()
 
 
 def test_python_gets_the_results_as_rows(sigma):
