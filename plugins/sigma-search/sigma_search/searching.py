@@ -101,15 +101,18 @@ def reopen_search(path: Path, trials: int | None, say: Say) -> tuple[StudyFolder
 
 def _reopen_queue(folder: StudyFolder, trials: int | None, say: Say) -> TrialQueue:
     document, version = folder.base(), folder.study.search.get("optuna")
-    if trials is not None:
-        document = override(document, f"search.trials={trials}", "--trials")
+    option = f"{folder.path}: trials" if trials is None else "--trials"
+    if (number := folder.study.search.get("trials") if trials is None else trials) is not None:
+        document = override(document, f"search.trials={number}", option)
     settings, configuration = read_settings(document), load_configuration(document, catalogue())
     if version != VERSION:
         say(f"warning: began with Optuna {version}, and this is {VERSION}: other values may be proposed from here on")
     key, address = place_hook(document, configuration, settings)
     protocol = Protocol(settings.count, settings.parallel, settings.attempts)
     queue = TrialQueue(folder.path, settings, configuration.run.seed, key, address, protocol)
-    return reopen_trials(queue, folder.study)
+    reopened = reopen_trials(queue, folder.study)
+    folder.extend(settings.count)
+    return reopened
 
 
 def _describe(settings: SearchSettings) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from sigma_run.launcher import list_runs, main
 from sigma_run.study import is_study, read_study
 from sigma_search.base import write_base
 from sigma_search.sampling import VERSION
+from sigma_search.searching import reopen_search
 
 FILE = """
 format = 1
@@ -214,6 +215,17 @@ def test_more_trials_extend_a_search(sigma):
     sigma("search", "flowers.toml", "--trials", "4", "--quiet")
     assert len(read_study(the_study()).members) == 4
     code, out, _ = sigma("search", "--resume", the_study(), "--trials", "7", "--quiet", "--json")
+    assert (code, trials(json.loads(out))) == (0, trials(whole))
+
+
+def test_an_extension_that_is_interrupted_is_continued(sigma):
+    whole = search(sigma)
+    sigma("search", "flowers.toml", "--trials", "4", "--quiet")
+    folder, _ = reopen_search(the_study(), 7, lambda text: None)
+    folder.release()
+    study = read_study(the_study())
+    assert (study.status, study.search["trials"], len(study.members)) == ("unfinished", 7, 4)
+    code, out, _ = sigma("search", "--resume", the_study(), "--quiet", "--json")
     assert (code, trials(json.loads(out))) == (0, trials(whole))
 
 
