@@ -28,7 +28,7 @@ from sigma_search.protocol import Protocol
 from sigma_search.results import SearchResults, inline
 from sigma_search.sampling import VERSION
 from sigma_search.settings import SearchSettings, read_settings
-from sigma_search.space import check_space, explain_check, place_hook
+from sigma_search.space import check_goal, check_space, explain_check, place_hook
 from sigma_search.trials import TrialQueue, reopen_trials
 from sigma_store.folders import WrittenFolder
 
@@ -77,7 +77,7 @@ def begin_search(document: Document, say: Say) -> tuple[StudyFolder, TrialQueue]
     queue = TrialQueue(run.folder, settings, run.seed, key, address, protocol)
     home = WrittenFolder(run.folder.absolute())
     opener = MemberOpener(home, base, lambda changed: load_configuration(changed, catalogue()), say)
-    explain_check(document, settings, key, lambda: opener.check(queue.plan(0)))
+    explain_check(document, settings, key, lambda: check_goal(document, settings, opener.check(queue.plan(0))))
     study = Study(name=run.name, varies=(*settings.space,), members=(), search=_describe(settings))
     text = (
         write_base(configuration, settings.space, run.folder)
@@ -128,7 +128,7 @@ def _describe(settings: SearchSettings) -> dict[str, Any]:
 
 
 def train_trials(folder: StudyFolder, queue: TrialQueue, say: Say) -> tuple[int, SearchResults]:
-    """Train the trials that have not ended; return the exit code and the results."""
+    """Train the trials that have not ended; return the exit code, 1 if none has a value, and the results."""
     settings, varies = queue.settings, folder.study.varies
 
     def begins(member: Member) -> None:
@@ -145,7 +145,8 @@ def train_trials(folder: StudyFolder, queue: TrialQueue, say: Say) -> tuple[int,
         code = ParallelTraining(folder, pool, queue, begins, ends).train_all()
     finally:
         folder.release()
-    return code, SearchResults.read(folder.path)
+    results = SearchResults.read(folder.path)
+    return code or int(results.best is None), results
 
 
 def check_resumable(options: Mapping[str, Any]) -> None:

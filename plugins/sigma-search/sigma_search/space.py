@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from sigma_kernel import catalogue
+from sigma_kernel import catalogue, matches
 from sigma_kernel.errors import SigmaConfigError, SigmaError, suggest_name
 from sigma_run.config import Configuration, Document, load_configuration, override
 from sigma_search.results import inline
@@ -46,6 +46,15 @@ def place_hook(document: Document, configuration: Configuration, settings: Searc
     if HOOK in hooks:
         raise SigmaConfigError(f"{document.name}: {key}: is the name of the hook that a search adds. Rename yours.")
     return key, address
+
+
+def check_goal(document: Document, settings: SearchSettings, published: Iterable[str]) -> None:
+    """Raise SigmaConfigError if no summary has the value, as it can only be read during training."""
+    if not any(matches(pattern, settings.value) for pattern in published):
+        raise SigmaConfigError(
+            f"{_locate_goal(document, settings)}: is no metric of a trial (got {settings.value!r}). Take a value of "
+            "training, such as 'training.loss', or one that a hook publishes, such as 'validation.loss'."
+        )
 
 
 def explain_check(document: Document, settings: SearchSettings, key: str, check: Callable[[], object]) -> None:

@@ -245,6 +245,23 @@ def test_a_trial_that_fails_is_told_as_failed_and_the_search_goes_on(sigma):
     assert (code, trials(json.loads(out))) == (0, trials(study))
 
 
+@pytest.mark.parametrize("goal", ["training.loss", "validation.accuracy", "progress"])
+def test_what_trials_publish_is_a_goal(sigma, goal):
+    options = [f"search.maximise={goal}", "trainer.epochs=1", "hooks.progress={ type = 'progress' }"]
+    study = search(sigma, "--trials", "1", *(word for option in options for word in ("--set", option)))
+    assert study["search"]["best"]["folder"] == "0"
+
+
+def test_a_search_without_a_best_trial_says_so(sigma):
+    options = ["--set", "hooks.score.every=20 epochs", "--set", "trainer.epochs=1"]
+    code, out, err = sigma("search", "flowers.toml", "--trials", "1", "--quiet", *options)
+    assert (code, out) == (1, "")
+    assert (
+        err
+        == f"{the_study().absolute()}: no trial has finished with a finite validation.accuracy: there is no best one.\n"
+    )
+
+
 def test_a_grid_has_all_its_points_in_order(sigma):
     rates, seeds = "{ low = 0.1, high = 0.3, step = 0.1 }", "{ low = 4, high = 5 }"
     space = f'search.space={{ "trainer.optimiser.learning_rate" = {rates}, "run.seed" = {seeds} }}'
@@ -397,6 +414,10 @@ RATE = "search.space={ 'trainer.optimiser.learning_rate' = "
         (["search.sampler=grid"], "trainer.optimiser.learning_rate: a grid needs choices or a step."),
         (["search.maximise=validation.acuracy"], "search.maximise: reads 'validation.acuracy', which nothing here"),
         (["search.maximise=validation.acuracy"], "Did you mean 'validation.accuracy'?"),
+        (["search.maximise=optimiser.learning_rate"], "search.maximise: is no metric of a trial (got 'optimiser."),
+        (["search.maximise=phases.burst"], "search.maximise: is no metric of a trial (got 'phases.burst')."),
+        (["search.maximise=trainer.seconds"], "search.maximise: is no metric of a trial (got 'trainer.seconds')."),
+        (["search.maximise=goal"], "search.maximise: is no metric of a trial (got 'goal')."),
         (["search.minimise=validation.loss"], "there is minimise as well. Give one of them."),
         (["search.prune.from=2 seconds"], "prune.from: must be in epochs or iterations"),
         (["search.prune.type=mean"], "must be 'median' or 'halving'"),
