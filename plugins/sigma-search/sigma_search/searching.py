@@ -28,7 +28,7 @@ from sigma_search.protocol import Protocol
 from sigma_search.results import SearchResults, inline
 from sigma_search.sampling import VERSION
 from sigma_search.settings import SearchSettings, read_settings
-from sigma_search.space import check_goal, check_space, explain_check, place_hook
+from sigma_search.space import check_addresses, check_goal, check_space, explain_check, place_hook
 from sigma_search.trials import TrialQueue, reopen_trials
 from sigma_store.folders import WrittenFolder
 
@@ -69,6 +69,7 @@ def resume_search(path: Path | str, trials: int | None = None, say: Say = lambda
 def begin_search(document: Document, say: Say) -> tuple[StudyFolder, TrialQueue]:
     """Create the folder of a search; raise a SigmaError for what is wrong before its first trial."""
     settings = read_settings(document)
+    check_addresses(document, settings)
     configuration = load_configuration(document, catalogue())
     base, run = place_base(document, configuration, settings.space), configuration.run
     check_space(document, base, settings)

@@ -6,12 +6,40 @@ from collections.abc import Callable, Iterable
 
 from sigma_kernel import catalogue, matches
 from sigma_kernel.errors import SigmaConfigError, SigmaError, suggest_name
-from sigma_run.config import Configuration, Document, load_configuration, override
+from sigma_run.config import Configuration, Document, load_configuration, override, parse_key
 from sigma_search.results import inline
 from sigma_search.settings import SearchSettings
 
 HOOK = "trial"  # the name of the hook that a search adds
-FIXED = ("run.name", "run.folder")  # a study has one of each
+FIXED = (("run", "name"), ("run", "folder"), ("search",))  # a study has one of each
+
+
+def check_addresses(document: Document, settings: SearchSettings) -> None:
+    """Raise SigmaConfigError, with its line, for an address that is no key, that is fixed, or that meets another."""
+    addresses: dict[tuple[str, ...], str] = {}
+    for address in settings.space:
+        where = _locate(document, "space", address)
+        path = _parse_address(address, where)
+        if any(_overlap(path, fixed) for fixed in FIXED):
+            raise SigmaConfigError(f"{where}: cannot be searched: all trials share it. Take another setting.")
+        for other, text in addresses.items():
+            if _overlap(path, other):
+                raise SigmaConfigError(f"{where}: {text!r} sets it as well. Search one of them.")
+        addresses[path] = address
+
+
+def _parse_address(address: str, where: str) -> tuple[str, ...]:
+    try:
+        if "=" not in address:
+            return parse_key(address)
+    except SigmaConfigError:
+        pass
+    raise SigmaConfigError(f"{where}: is no key (got {address!r}). Write one as in the file, such as trainer.epochs.")
+
+
+def _overlap(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Return whether two settings are the same, or one is in the other."""
+    return all(name == own for name, own in zip(path, other, strict=False))
 
 
 def check_space(document: Document, base: Document, settings: SearchSettings) -> None:
@@ -21,8 +49,6 @@ def check_space(document: Document, base: Document, settings: SearchSettings) ->
     """
     for address, dimension in settings.space.items():
         where = _locate(document, "space", address)
-        if address in FIXED or address.partition(".")[0] == "search":
-            raise SigmaConfigError(f"{where}: cannot be searched: all trials share it. Take another setting.")
         for value in dimension.ends:
             changed = override(base, f"{address}={inline(value)}", where)
             load_configuration(changed, catalogue())
