@@ -28,7 +28,7 @@ from sigma_search.protocol import Protocol
 from sigma_search.results import SearchResults, inline
 from sigma_search.sampling import VERSION
 from sigma_search.settings import SearchSettings, read_settings
-from sigma_search.space import check_addresses, check_goal, check_space, explain_check, place_hook
+from sigma_search.space import check_addresses, check_goal, check_space, check_trials, explain_check, place_hook
 from sigma_search.trials import TrialQueue, reopen_trials
 from sigma_store.folders import WrittenFolder
 
@@ -105,7 +105,10 @@ def _reopen_queue(folder: StudyFolder, trials: int | None, say: Say) -> TrialQue
     option = f"{folder.path}: trials" if trials is None else "--trials"
     if (number := folder.study.search.get("trials") if trials is None else trials) is not None:
         document = override(document, f"search.trials={number}", option)
-    settings, configuration = read_settings(document), load_configuration(document, catalogue())
+    settings = read_settings(document)
+    check_addresses(document, settings)
+    check_trials(document, settings, folder.study.members)
+    configuration = load_configuration(document, catalogue())
     if version != VERSION:
         say(f"warning: began with Optuna {version}, and this is {VERSION}: other values may be proposed from here on")
     key, address = place_hook(document, configuration, settings)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from sigma_kernel import catalogue, matches
 from sigma_kernel.errors import SigmaConfigError, SigmaError, suggest_name
 from sigma_run.config import Configuration, Document, load_configuration, override, parse_key
-from sigma_search.results import inline
-from sigma_search.settings import SearchSettings
+from sigma_run.study import Member
+from sigma_search.results import inline, read_values
+from sigma_search.settings import Dimension, SearchSettings
 
 HOOK = "trial"  # the name of the hook that a search adds
 FIXED = (("run", "name"), ("run", "folder"), ("search",))  # a study has one of each
@@ -52,6 +54,31 @@ def check_space(document: Document, base: Document, settings: SearchSettings) ->
         for value in dimension.ends:
             changed = override(base, f"{address}={inline(value)}", where)
             load_configuration(changed, catalogue())
+
+
+def check_trials(document: Document, settings: SearchSettings, members: Sequence[Member]) -> None:
+    """Raise SigmaConfigError if trials of a search have values that its space, which was edited, has not."""
+    for member in members:
+        addresses = tuple(assignment.partition("=")[0] for assignment in member.overrides[:-1])  # the last is the hook
+        values = read_values(member, addresses)
+        if values.keys() != settings.space.keys() or not all(
+            _holds(settings.space[address], value) for address, value in values.items()
+        ):
+            where = _locate(document, "space")
+            raise SigmaConfigError(
+                f"{where}: the space has changed since trial {member.folder}: begin another search, or restore the "
+                "values that it had."
+            )
+
+
+def _holds(dimension: Dimension, value: Any) -> bool:
+    """Return whether a value is one of the choices, or in the range and at one of its steps."""
+    if dimension.low is None or dimension.high is None:
+        return inline(value) in map(inline, dimension.choices or ())
+    if isinstance(value, bool) or not isinstance(value, int if dimension.is_whole else int | float):
+        return False
+    steps = 0.0 if dimension.step is None else (value - dimension.low) / dimension.step
+    return dimension.low <= value <= dimension.high and abs(steps - round(steps)) < 1e-8
 
 
 def place_hook(document: Document, configuration: Configuration, settings: SearchSettings) -> tuple[str, str]:

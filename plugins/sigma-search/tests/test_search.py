@@ -490,6 +490,37 @@ def test_the_values_of_a_trial_that_are_damaged_are_reported(sigma):
     assert "0/trial.json: the values of this trial are missing or damaged" in err
 
 
+SIZES = "{ low = 1, high = 9, step = 2 }"
+SPACE = f"search.space={{ 'data.batch_size' = {SIZES}, 'run.seed' = {{ choices = [1, 2] }} }}"
+EDITS = [
+    ("low = 1", "low = 8"),
+    ("high = 9", "high = 2"),
+    ("step = 2", "step = 5"),
+    ("low = 1\nhigh = 9\nstep = 2", "choices = [16]"),
+    ("choices = [1, 2]", "choices = [1.0, 2.0]"),
+    ("choices = [1, 2]", "low = 4\nhigh = 5"),
+    ('[search.space."run.seed"]', '[search.space."trainer.epochs"]\nchoices = [1, 2]\n[search.space."run.seed"]'),
+    ('[search.space."run.seed"]\nchoices = [1, 2]', ""),
+]
+
+
+def test_a_space_that_was_edited_is_reported(sigma):
+    options = ["--set", SPACE, "--set", "trainer.epochs=1", "--set", "search.sampler=random"]
+    code, _, err = sigma("search", "flowers.toml", "--trials", "3", "--quiet", *options)
+    assert code == 0, err
+    path = the_study() / "study.toml"
+    text = path.read_text()
+    for line, other in EDITS:
+        assert line in text
+        path.write_text(text.replace(line, other))
+        code, _, err = sigma("search", "--resume", the_study(), "--trials", "4")
+        assert (code, ": the space has changed since trial " in err, len(err.splitlines())) == (2, True, 1), err
+    assert read_study(the_study()).search["trials"] == 3
+    path.write_text(text.replace("high = 9", "high = 11"))  # which has the values of all trials
+    code, _, err = sigma("search", "--resume", the_study(), "--trials", "4", "--quiet")
+    assert (code, err) == (0, "")
+
+
 def test_another_version_of_optuna_is_warned_of(sigma):
     sigma("search", "flowers.toml", "--trials", "2", "--quiet")
     path = the_study() / "study.json"
