@@ -31,12 +31,13 @@ def check_addresses(document: Document, settings: SearchSettings) -> None:
 
 
 def _parse_address(address: str, where: str) -> tuple[str, ...]:
+    wrong = f"{where}: is no key (got {address!r}). Write one as in the file, such as trainer.epochs."
+    if "=" in address:
+        raise SigmaConfigError(wrong)
     try:
-        if "=" not in address:
-            return parse_key(address)
+        return parse_key(address)
     except SigmaConfigError:
-        pass
-    raise SigmaConfigError(f"{where}: is no key (got {address!r}). Write one as in the file, such as trainer.epochs.")
+        raise SigmaConfigError(wrong) from None
 
 
 def _overlap(path: tuple[str, ...], other: tuple[str, ...]) -> bool:
