@@ -54,4 +54,6 @@ def search_command(
     if not as_json and not quiet:
         for line in results.commands:
             say(line)
+    if results.best is None and int(code) in (0, 1):
+        say(f"{results.folder}: no trial has finished with a finite {results.value}: there is no best one.")
     return int(code)

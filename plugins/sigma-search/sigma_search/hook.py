@@ -19,13 +19,14 @@ RECORD = "trial.json"  # the file of a run with the values that were recorded
 class TrialHook(Hook):
     """Record ``value`` in the file ``trial.json`` of the run, and end training with the status ``pruned``.
 
-    A search adds this hook to its trials. It compares at the iterations of ``bounds`` alone, so that the result does
+    A search adds this hook to its trials. It compares at the moments of ``bounds`` alone, so that the result does
     not depend on time.
 
     Args:
         value: Address of the value.
         maximise: Whether higher values are better.
-        bounds: Pairs of an iteration and a value; a trial that is worse at that iteration is pruned.
+        bounds: An iteration, an epoch and a value each; a trial that is worse at that moment is pruned. Those of
+            former versions have no epoch.
         start: How many epochs or iterations are never pruned.
         best: Whether the best value so far is compared, in place of the present one.
         rule: What the bounds are, for the reason.
@@ -54,7 +55,8 @@ class TrialHook(Hook):
             return
         values: list[list[float]] = context.memory.setdefault("values", [])
         values.append([now.iteration, now.epoch, float(value)])
-        bound = next((bound for at, bound in self.bounds if at == now.iteration), None)
+        moment = [now.iteration, now.epoch]
+        bound = next((bound for *at, bound in self.bounds if at == moment[: len(at)]), None)
         if bound is None or (self.start is not None and now.count(self.start.scale) < self.start.first):
             return
         reached = self._reach(values)

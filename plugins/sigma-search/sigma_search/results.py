@@ -121,8 +121,15 @@ def settings_text(values: Mapping[str, Any]) -> str:
 def inline(value: Any) -> str:
     """Return a value as TOML on one line."""
     if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(str(key))} = {inline(inner)}" for key, inner in value.items())
+        pairs = (f"{_quote_text(str(key))} = {inline(inner)}" for key, inner in value.items())
         return f"{{ {', '.join(pairs)} }}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(inline, value))}]"
-    return json.dumps(value) if isinstance(value, str | bool) else str(value)
+    if isinstance(value, str):
+        return _quote_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quote_text(text: str) -> str:
+    """Return a string as TOML, which has neither the surrogates of JSON, nor the character U+007F."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

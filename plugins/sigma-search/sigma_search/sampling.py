@@ -6,12 +6,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
-from itertools import product
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 
 from sigma_search.protocol import Outcome
+from sigma_search.results import inline
 from sigma_search.settings import Dimension, SearchSettings
 
 VERSION = version("optuna")
@@ -33,7 +34,7 @@ def propose(
     """
     if settings.sampler == "grid":
         points = product(*(dimension.points() or () for dimension in settings.space.values()))
-        return dict(zip(settings.space, list(points)[number], strict=True))
+        return dict(zip(settings.space, next(islice(points, number, None)), strict=True))
     optuna: Any = import_module("optuna")  # takes longer than the help of the command
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # optuna calls settings of its samplers experimental
@@ -89,4 +90,5 @@ def _value(dimension: Dimension, param: Any) -> Any:
 
 
 def _param(dimension: Dimension, value: Any) -> Any:
-    return value if dimension.choices is None else [*dimension.choices].index(value)
+    """Return a value for Optuna; texts tell choices apart that are equal but of other types, such as 1 and 1.0."""
+    return value if dimension.choices is None else [*map(inline, dimension.choices)].index(inline(value))

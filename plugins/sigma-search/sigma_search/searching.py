@@ -11,7 +11,7 @@ from attrs import evolve
 
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
-from sigma_run.config import Document, load_configuration, override, resolved_toml
+from sigma_run.config import Document, load_configuration, override
 from sigma_run.launcher import open_document
 from sigma_run.study import (
     Member,
@@ -23,11 +23,12 @@ from sigma_run.study import (
     create_study,
     reopen_study as reopen_folder,
 )
+from sigma_search.base import place_base, write_base
 from sigma_search.protocol import Protocol
 from sigma_search.results import SearchResults, inline
 from sigma_search.sampling import VERSION
 from sigma_search.settings import SearchSettings, read_settings
-from sigma_search.space import check_space, explain_check, place_hook
+from sigma_search.space import check_addresses, check_goal, check_space, check_trials, explain_check, place_hook
 from sigma_search.trials import TrialQueue, reopen_trials
 from sigma_store.folders import WrittenFolder
 
@@ -68,17 +69,22 @@ def resume_search(path: Path | str, trials: int | None = None, say: Say = lambda
 def begin_search(document: Document, say: Say) -> tuple[StudyFolder, TrialQueue]:
     """Create the folder of a search; raise a SigmaError for what is wrong before its first trial."""
     settings = read_settings(document)
+    check_addresses(document, settings)
     configuration = load_configuration(document, catalogue())
-    check_space(document, settings)
-    run = configuration.run
+    base, run = place_base(document, configuration, settings.space), configuration.run
+    check_space(document, base, settings)
     key, address = place_hook(document, configuration, settings)
     protocol = Protocol(settings.count, settings.parallel, settings.attempts)
     queue = TrialQueue(run.folder, settings, run.seed, key, address, protocol)
     home = WrittenFolder(run.folder.absolute())
-    opener = MemberOpener(home, document, lambda changed: load_configuration(changed, catalogue()), say)
-    explain_check(document, settings, key, lambda: opener.check(queue.plan(0)))
+    opener = MemberOpener(home, base, lambda changed: load_configuration(changed, catalogue()), say)
+    explain_check(document, settings, key, lambda: check_goal(document, settings, opener.check(queue.plan(0))))
     study = Study(name=run.name, varies=(*settings.space,), members=(), search=_describe(settings))
-    text = resolved_toml(configuration, run.folder) + "\n" + tomlkit.dumps({"search": document.values["search"]})
+    text = (
+        write_base(configuration, settings.space, run.folder)
+        + "\n"
+        + tomlkit.dumps({"search": document.values["search"]})
+    )
     folder = create_study(run.folder, study, text, say)
     return folder, evolve(queue, folder=folder.path)
 
@@ -96,15 +102,21 @@ def reopen_search(path: Path, trials: int | None, say: Say) -> tuple[StudyFolder
 
 def _reopen_queue(folder: StudyFolder, trials: int | None, say: Say) -> TrialQueue:
     document, version = folder.base(), folder.study.search.get("optuna")
-    if trials is not None:
-        document = override(document, f"search.trials={trials}", "--trials")
-    settings, configuration = read_settings(document), load_configuration(document, catalogue())
+    option = f"{folder.path}: trials" if trials is None else "--trials"
+    if (number := folder.study.search.get("trials") if trials is None else trials) is not None:
+        document = override(document, f"search.trials={number}", option)
+    settings = read_settings(document)
+    check_addresses(document, settings)
+    check_trials(document, settings, folder.study.members)
+    configuration = load_configuration(document, catalogue())
     if version != VERSION:
         say(f"warning: began with Optuna {version}, and this is {VERSION}: other values may be proposed from here on")
     key, address = place_hook(document, configuration, settings)
     protocol = Protocol(settings.count, settings.parallel, settings.attempts)
     queue = TrialQueue(folder.path, settings, configuration.run.seed, key, address, protocol)
-    return reopen_trials(queue, folder.study)
+    reopened = reopen_trials(queue, folder.study)
+    folder.extend(settings.count)
+    return reopened
 
 
 def _describe(settings: SearchSettings) -> dict[str, Any]:
@@ -120,7 +132,7 @@ def _describe(settings: SearchSettings) -> dict[str, Any]:
 
 
 def train_trials(folder: StudyFolder, queue: TrialQueue, say: Say) -> tuple[int, SearchResults]:
-    """Train the trials that have not ended; return the exit code and the results."""
+    """Train the trials that have not ended; return the exit code, 1 if none has a value, and the results."""
     settings, varies = queue.settings, folder.study.varies
 
     def begins(member: Member) -> None:
@@ -137,7 +149,8 @@ def train_trials(folder: StudyFolder, queue: TrialQueue, say: Say) -> tuple[int,
         code = ParallelTraining(folder, pool, queue, begins, ends).train_all()
     finally:
         folder.release()
-    return code, SearchResults.read(folder.path)
+    results = SearchResults.read(folder.path)
+    return code or int(results.best is None), results
 
 
 def check_resumable(options: Mapping[str, Any]) -> None:

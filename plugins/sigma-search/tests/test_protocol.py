@@ -20,11 +20,11 @@ def settings(parallel, trials=10, sampler="random", prune=None):
 
 def train(values, bounds):
     """Return the outcome of a trial: a function of its values, compared as the hook does."""
-    allowed, points = dict(bounds), []
+    allowed, points = {at[:2]: at[2] for at in bounds}, []
     for epoch in range(1, EPOCHS + 1):
         score = values["width"] / 100 + values["rate"] * epoch
         points.append((10 * epoch, epoch, score))
-        if score < allowed.get(10 * epoch, -1):
+        if score < allowed.get((10 * epoch, epoch), -1):
             return Outcome("pruned", score, tuple(points))
     return Outcome("finished", points[-1][-1], tuple(points))
 

@@ -8,8 +8,9 @@ import numpy as np
 import optuna
 import pytest
 
-from sigma_kernel import every
+from sigma_kernel import Moment, every
 from sigma_search import Outcome, Pruning
+from sigma_search.hook import TrialHook
 from sigma_search.pruning import find_bounds
 
 EPOCHS, TRIALS, ITERATIONS = 27, 24, 7
@@ -28,11 +29,11 @@ def curves(seed, ties, pruning):
 
 def decide(pruning, known, values, maximise):
     """Train a trial as the hook does; return its outcome."""
-    bounds, points = dict(find_bounds(pruning, known, maximise)), []
+    bounds, points = {at[:2]: at[2] for at in find_bounds(pruning, known, maximise)}, []
     better = max if maximise else min
     for epoch, value in enumerate(map(float, values), 1):
         points.append((epoch * ITERATIONS, epoch, value))
-        bound = bounds.get(epoch * ITERATIONS)
+        bound = bounds.get((epoch * ITERATIONS, epoch))
         if bound is None or epoch < pruning.first_count:
             continue
         reached = value
@@ -86,12 +87,39 @@ def test_the_bounds_prune_what_optuna_prunes(seed, maximise, ties, pruning, thei
     assert min(lengths) < EPOCHS
 
 
-def test_trials_are_compared_at_equal_iterations_alone():
+def test_trials_are_compared_at_equal_iterations_of_equal_epochs_alone():
     known = [Outcome("finished", 1.0, ((10, 1, 0.2), (20, 2, 0.4), (30, 3, 1.0))) for _ in range(3)]
     known.append(Outcome("finished", 1.0, ((25, 1, 0.9), (50, 2, 1.0))))
-    assert find_bounds(Pruning(type="median", startup=1), known, True) == [(10, 0.2), (20, 0.4), (25, 0.9)]
+    known.append(Outcome("finished", 0.1, ((10, 2, 0.1), (20, 4, 0.1), (30, 6, 0.1))))
+    medians = [(10, 1, 0.2), (10, 2, 0.1), (20, 2, 0.4), (20, 4, 0.1), (25, 1, 0.9)]
+    assert find_bounds(Pruning(type="median", startup=1), known, True) == medians
     rungs = find_bounds(Pruning(type="halving", from_=every(20, "iteration"), factor=2), known, True)
-    assert rungs == [(20, 0.4), (25, 0.9)]
+    assert rungs == [(20, 2, 0.4), (20, 4, 0.1), (25, 1, 0.9)]
+
+
+class Reading:
+    """The context of a hook: a value at a moment; it notes commands."""
+
+    def __init__(self, iteration, epoch, value):
+        self.moment, self.value, self.memory, self.commands = Moment(iteration, epoch), value, {}, []
+
+    def read(self, address):
+        return self.value
+
+    def log(self, text):
+        pass
+
+    def command(self, name, **about):
+        self.commands.append(name)
+
+
+@pytest.mark.parametrize(
+    ("bound", "is_pruned"), [([10, 1, 0.5], True), ([10, 2, 0.5], False), ([11, 1, 0.5], False), ([10, 0.5], True)]
+)
+def test_the_hook_compares_where_iteration_and_epoch_are_equal(bound, is_pruned):
+    context = Reading(10, 1, 0.4)
+    TrialHook("validation.accuracy", maximise=True, bounds=[bound]).fire(context)
+    assert context.commands == ["stop"] * is_pruned
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,20 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import sigma_search
+from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
+from sigma_run.config import load_configuration, read
 from sigma_run.launcher import list_runs, main
 from sigma_run.study import is_study, read_study
+from sigma_search.base import write_base
 from sigma_search.sampling import VERSION
+from sigma_search.searching import reopen_search
 
 FILE = """
 format = 1
@@ -213,6 +218,17 @@ def test_more_trials_extend_a_search(sigma):
     assert (code, trials(json.loads(out))) == (0, trials(whole))
 
 
+def test_an_extension_that_is_interrupted_is_continued(sigma):
+    whole = search(sigma)
+    sigma("search", "flowers.toml", "--trials", "4", "--quiet")
+    folder, _ = reopen_search(the_study(), 7, lambda text: None)
+    folder.release()
+    study = read_study(the_study())
+    assert (study.status, study.search["trials"], len(study.members)) == ("unfinished", 7, 4)
+    code, out, _ = sigma("search", "--resume", the_study(), "--quiet", "--json")
+    assert (code, trials(json.loads(out))) == (0, trials(whole))
+
+
 def test_a_trial_that_fails_is_told_as_failed_and_the_search_goes_on(sigma):
     wrong = 'search.space={ "trainer.optimiser.learning_rate" = { choices = [0.01, 1e38] } }'
     options = ["--set", wrong, "--set", "search.sampler=grid", "--set", "trainer.optimiser.type=gradient_descent"]
@@ -229,6 +245,23 @@ def test_a_trial_that_fails_is_told_as_failed_and_the_search_goes_on(sigma):
     assert (code, trials(json.loads(out))) == (0, trials(study))
 
 
+@pytest.mark.parametrize("goal", ["training.loss", "validation.accuracy", "progress"])
+def test_what_trials_publish_is_a_goal(sigma, goal):
+    options = [f"search.maximise={goal}", "trainer.epochs=1", "hooks.progress={ type = 'progress' }"]
+    study = search(sigma, "--trials", "1", *(word for option in options for word in ("--set", option)))
+    assert study["search"]["best"]["folder"] == "0"
+
+
+def test_a_search_without_a_best_trial_says_so(sigma):
+    options = ["--set", "hooks.score.every=20 epochs", "--set", "trainer.epochs=1"]
+    code, out, err = sigma("search", "flowers.toml", "--trials", "1", "--quiet", *options)
+    assert (code, out) == (1, "")
+    assert (
+        err
+        == f"{the_study().absolute()}: no trial has finished with a finite validation.accuracy: there is no best one.\n"
+    )
+
+
 def test_a_grid_has_all_its_points_in_order(sigma):
     rates, seeds = "{ low = 0.1, high = 0.3, step = 0.1 }", "{ low = 4, high = 5 }"
     space = f'search.space={{ "trainer.optimiser.learning_rate" = {rates}, "run.seed" = {seeds} }}'
@@ -238,6 +271,46 @@ def test_a_grid_has_all_its_points_in_order(sigma):
     rows = sigma_search.SearchResults.read(the_study()).trials
     pairs = [(row["trainer.optimiser.learning_rate"], row["run.seed"]) for row in rows]
     assert pairs == [(0.1, 4), (0.1, 5), (0.2, 4), (0.2, 5), (pytest.approx(0.3), 4), (pytest.approx(0.3), 5)]
+
+
+TYPES = """
+sampler = "grid"
+maximise = "validation.accuracy"
+[search.space]
+"trainer.optimiser.type" = { choices = ["adam", "adamw", "muon", "gradient_descent"] }
+"""
+
+
+@pytest.mark.parametrize("optimiser", ['{ type = "adamw", learning_rate = 0.01 }', '"adamw"'])
+def test_a_trial_of_another_type_is_the_run_of_the_file_with_that_type(sigma, optimiser):
+    text = FILE.partition("[search]")[0].replace("epochs = 8", "epochs = 1")
+    text = text.replace('{ type = "adam", learning_rate = 0.01 }', optimiser)
+    Path("flowers.toml").write_text(f"{text}[search]{TYPES}")
+    study = search(sigma)
+    assert [member["status"] for member in study["members"]] == ["finished"] * 4
+    for member, name in zip(study["members"], ["adam", "adamw", "muon", "gradient_descent"], strict=True):
+        _, out, _ = sigma("run", "flowers.toml", "--set", f"trainer.optimiser.type={name}", "--quiet", "--json")
+        assert json.loads(out)["parameters_sha256"] == member["parameters_sha256"], name
+
+
+def test_settings_in_the_file_are_kept_of_a_component_whose_type_is_searched(tmp_path):
+    (tmp_path / "flowers.toml").write_text(FILE)
+    configuration = load_configuration(read(tmp_path / "flowers.toml"), catalogue())
+    space = ["trainer.optimiser.type", "hooks.score.type", "run.operator.type", "network.architecture", "type"]
+    base = tomllib.loads(write_base(configuration, space))
+    assert base["trainer"]["optimiser"] == {"type": "sigma-optimisers:adam", "learning_rate": 0.01}
+    assert base["hooks"]["score"] == {"type": "sigma-hooks:accuracy", "on": "validation", "every": "every 1 epoch"}
+    assert "operator" not in base["run"]
+    assert base["hooks"]["save"]["type"] == "sigma-hooks:checkpoint"
+    assert len(base["hooks"]["save"]) > 2
+
+
+def test_a_setting_that_another_type_lacks_ends_a_search_before_training(sigma):
+    text = FILE.partition("[search]")[0].replace('"adam",', '"adam", beta2 = 0.9,')
+    Path("flowers.toml").write_text(text + "[search]" + TYPES)
+    code, _, err = sigma("search", "flowers.toml")
+    assert (code, "has no setting 'beta2'" in err, len(err.splitlines())) == (2, True, 1), err
+    assert not Path("runs").exists()
 
 
 def test_python_gets_the_results_as_rows(sigma):
@@ -337,10 +410,27 @@ RATE = "search.space={ 'trainer.optimiser.learning_rate' = "
         ([RATE + "{ low = 1, high = 3, step = 0.5 } }"], "must be a whole number, as low and high are (got 0.5)."),
         ([RATE + "{ low = 0.1, hihg = 1 } }"], "has no setting 'hihg'. Did you mean 'high'?"),
         (["search.space={ 'run.name' = { choices = ['a', 'b'] } }"], "cannot be searched: all trials share it."),
+        (["search.space={ 'run.\"name\"' = { choices = ['a', 'b'] } }"], "cannot be searched: all trials share it."),
+        (["search.space={ 'run' = { choices = [{ name = 'a' }] } }"], "cannot be searched: all trials share it."),
+        (["search.space={ 'search.parallel' = { low = 1, high = 2 } }"], "cannot be searched: all trials share it."),
+        (["search.space={ 'run.seed=3 #' = { low = 1, high = 2 } }"], "is no key (got 'run.seed=3 #')."),
+        (["search.space={ 'run.se ed' = { low = 1, high = 2 } }"], "is no key (got 'run.se ed')."),
+        (
+            [RATE + "{ choices = [0.1] }, 'trainer.\"optimiser\".learning_rate' = { choices = [0.2] } }"],
+            "'trainer.optimiser.learning_rate' sets it as well. Search one of them.",
+        ),
+        (
+            [RATE + "{ choices = [0.1] }, 'trainer.optimiser' = { choices = ['adam'] } }"],
+            "'trainer.optimiser.learning_rate' sets it as well. Search one of them.",
+        ),
         (["search.space={}"], "has no settings to search."),
         (["search.sampler=grid"], "trainer.optimiser.learning_rate: a grid needs choices or a step."),
         (["search.maximise=validation.acuracy"], "search.maximise: reads 'validation.acuracy', which nothing here"),
         (["search.maximise=validation.acuracy"], "Did you mean 'validation.accuracy'?"),
+        (["search.maximise=optimiser.learning_rate"], "search.maximise: is no metric of a trial (got 'optimiser."),
+        (["search.maximise=phases.burst"], "search.maximise: is no metric of a trial (got 'phases.burst')."),
+        (["search.maximise=trainer.seconds"], "search.maximise: is no metric of a trial (got 'trainer.seconds')."),
+        (["search.maximise=goal"], "search.maximise: is no metric of a trial (got 'goal')."),
         (["search.minimise=validation.loss"], "there is minimise as well. Give one of them."),
         (["search.prune.from=2 seconds"], "prune.from: must be in epochs or iterations"),
         (["search.prune.type=mean"], "must be 'median' or 'halving'"),
@@ -398,6 +488,37 @@ def test_the_values_of_a_trial_that_are_damaged_are_reported(sigma):
     code, _, err = sigma("search", "--resume", the_study(), "--trials", "3")
     assert code == 2
     assert "0/trial.json: the values of this trial are missing or damaged" in err
+
+
+SIZES = "{ low = 1, high = 9, step = 2 }"
+SPACE = f"search.space={{ 'data.batch_size' = {SIZES}, 'run.seed' = {{ choices = [1, 2] }} }}"
+EDITS = [
+    ("low = 1", "low = 8"),
+    ("high = 9", "high = 2"),
+    ("step = 2", "step = 5"),
+    ("low = 1\nhigh = 9\nstep = 2", "choices = [16]"),
+    ("choices = [1, 2]", "choices = [1.0, 2.0]"),
+    ("choices = [1, 2]", "low = 4\nhigh = 5"),
+    ('[search.space."run.seed"]', '[search.space."trainer.epochs"]\nchoices = [1, 2]\n[search.space."run.seed"]'),
+    ('[search.space."run.seed"]\nchoices = [1, 2]', ""),
+]
+
+
+def test_a_space_that_was_edited_is_reported(sigma):
+    options = ["--set", SPACE, "--set", "trainer.epochs=1", "--set", "search.sampler=random"]
+    code, _, err = sigma("search", "flowers.toml", "--trials", "3", "--quiet", *options)
+    assert code == 0, err
+    path = the_study() / "study.toml"
+    text = path.read_text()
+    for line, other in EDITS:
+        assert line in text
+        path.write_text(text.replace(line, other))
+        code, _, err = sigma("search", "--resume", the_study(), "--trials", "4")
+        assert (code, ": the space has changed since trial " in err, len(err.splitlines())) == (2, True, 1), err
+    assert read_study(the_study()).search["trials"] == 3
+    path.write_text(text.replace("high = 9", "high = 11"))  # which has the values of all trials
+    code, _, err = sigma("search", "--resume", the_study(), "--trials", "4", "--quiet")
+    assert (code, err) == (0, "")
 
 
 def test_another_version_of_optuna_is_warned_of(sigma):

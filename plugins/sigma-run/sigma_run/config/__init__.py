@@ -1,7 +1,13 @@
 """Configuration files: read TOML that describes a run, validate all of it, build the environment."""
 
 from sigma_run.config.building import build as build, prepare as prepare
-from sigma_run.config.document import Document as Document, override as override, parse as parse, read as read
+from sigma_run.config.document import (
+    Document as Document,
+    override as override,
+    parse as parse,
+    parse_key as parse_key,
+    read as read,
+)
 from sigma_run.config.reading import (
     load as load,
     load_configuration as load_configuration,

@@ -174,7 +174,7 @@ def override(document: Document, assignment: str, option: str = "") -> Document:
     key, equals, text = assignment.partition("=")
     if not equals or not key.strip():
         raise SigmaConfigError(f"--set {assignment}: expected KEY=VALUE, such as trainer.optimiser.learning_rate=0.1")
-    path = _path(key.strip())
+    path = parse_key(key.strip())
     values = _put(document.values, path, _value(format_path(path), text.strip()), format_path(path))
     kept = {place: line for place, line in document.places.items() if place[: len(path)] != path}
     above = [path[:n] for n in range(1, len(path) + 1) if path[:n] not in kept]  # including new tables
@@ -182,7 +182,8 @@ def override(document: Document, assignment: str, option: str = "") -> Document:
     return evolve(document, values=values, places={**kept, **dict.fromkeys(above, said)})
 
 
-def _path(key: str) -> tuple[str, ...]:
+def parse_key(key: str) -> tuple[str, ...]:
+    """Return the parts of a dotted TOML key; raise SigmaConfigError if it is none."""
     if key.count(".") >= DEEPEST:
         raise SigmaConfigError(f"--set {key}: is nested too deep to be a setting. Use a key such as run.seed.")
     try:

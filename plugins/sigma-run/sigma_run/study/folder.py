@@ -41,9 +41,18 @@ class StudyFolder:
 
     def update(self, member: Member, event: str, **more: Any) -> None:
         """Write a member's new value, and what happened to the journal."""
-        self.study = self.study.replace(member)
-        files.put_text(self.path / STUDY, json_document(to_plain(self.study)), self.home)
+        self._write(self.study.replace(member))
         self.note(event, member=member.folder, **more)
+
+    def extend(self, trials: int) -> None:
+        """Write the number of trials of a search, if it is another one."""
+        if trials != self.study.search.get("trials"):
+            self._write(evolve(self.study, search={**self.study.search, "trials": trials}))
+            self.note("extended", trials=trials)
+
+    def _write(self, study: Study) -> None:
+        self.study = study
+        files.put_text(self.path / STUDY, json_document(to_plain(study)), self.home)
 
     def note(self, event: str, **more: Any) -> None:
         """Append what happened to the journal."""

@@ -20,6 +20,7 @@ from sigma_run.config.stored import described_in
 from sigma_run.config.stores import CONFIGURATION, open_run
 from sigma_run.study.plan import Member
 from sigma_store.folders import WrittenFolder, is_locked
+from sigma_training.trainer import expect_trainer
 
 
 @define(eq=False)
@@ -48,11 +49,15 @@ class MemberOpener:
                 prepare(configuration, environment, begins=True)
             yield environment
 
-    def check(self, member: Member) -> None:
-        """Prepare a member that begins, and write nothing; raise the SigmaError that its training would begin with."""
+    def check(self, member: Member) -> list[str]:
+        """Prepare a member that begins, and write nothing; raise the SigmaError that its training would begin with.
+
+        Returns the addresses of the metrics that its summary can have, patterns among them.
+        """
         configuration = self.configure_member(member)
         with build(configuration, catalogue()) as environment:
             prepare(configuration, environment, begins=True)
+            return [address for name in environment.trainers for address in _list_published(environment, name)]
 
     def configure_member(self, member: Member) -> Configuration:
         """Return the configuration of a member that begins."""
@@ -77,3 +82,11 @@ class MemberOpener:
         if os.path.lexists(run):
             with self.home.open() as inside:
                 shutil.rmtree(inside / member.folder)
+
+
+def _list_published(environment: Environment, name: str) -> list[str]:
+    """Return what a trainer publishes; addresses start at the trainer if there are several, as in the summary."""
+    hooks = expect_trainer(environment.trainers[name]).session.setup.order.hooks.values()
+    head = f"{name}." if len(environment.trainers) > 1 else ""
+    written = [address for hook in hooks if hook.scope == "global" for address in hook.writes]
+    return [head + address for address in ("training.**", *written)]
