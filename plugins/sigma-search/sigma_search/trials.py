@@ -96,5 +96,6 @@ def reopen_trials(queue: TrialQueue, study: Study) -> TrialQueue:
         elif member.status == FAILED and member.attempts >= protocol.attempts:
             protocol = protocol.end(number, Outcome(FAILED))
         else:
-            protocol = evolve(protocol, again=protocol.again | {number})
+            tried = {**protocol.tried, number: member.attempts} if member.attempts else protocol.tried
+            protocol = evolve(protocol, again=protocol.again | {number}, tried=tried)
     return evolve(queue, protocol=protocol, members=members)

@@ -189,7 +189,7 @@ def test_an_interrupted_search_is_resumed_to_the_same_trials(sigma):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (128 + signal.SIGINT, "")
-    assert json.loads(out)["status"] == "interrupted"
+    assert json.loads(out)["status"] in ("interrupted", "unfinished")  # a trial may have begun as the signal came
     code, _, err = sigma("resume", the_study())
     assert (code, err) == (2, f"{the_study()}: is a search. Continue it with `sigma search --resume {the_study()}`.\n")
     code, out, err = sigma("search", "--resume", the_study(), "--quiet", "--json")

@@ -26,6 +26,23 @@ from sigma_training.workers import driver, replica
 from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
 
 PATIENCE = 60.0
+STEERED = """format = 1
+
+[run]
+name = "steered"
+operator = { type = "local", shards = 2 }
+
+[data]
+dataset = "iris"
+batch_size = 16
+
+[network]
+architecture = 'input(4) + dense(16, activation="tanh") + output(3) + softmax_cross_entropy()'
+
+[trainer]
+epochs = 100000
+optimiser = { type = "adam", learning_rate = 0.01 }
+"""
 
 
 def environment(recipe: str, operator: Any, *sets: str, folder: Path | None = None) -> Environment:
@@ -286,9 +303,8 @@ def test_fewer_workers_than_needed_wait_with_a_checkpoint(tmp_path: Path) -> Non
             self.transports.append(transport := Alone())
             return transport
 
-    text = (Path(__file__).parent / "steered.toml").read_text()
     operator = Operator(workers=2, shards=2, at_least=2, lost_after=1000.0, burst_seconds=0.01)
-    sigma = environment(text, operator, folder=tmp_path)
+    sigma = environment(STEERED, operator, folder=tmp_path)
     handle = sigma.run_async(progress=False)
     until(lambda: sigma.get("trainer.iteration") > 20)
     operator.transports[0].kill(1)
@@ -374,8 +390,7 @@ def test_commands_that_replace_the_state_reach_the_workers(tmp_path: Path) -> No
 
 
 def test_a_run_that_was_steered_by_hand_is_replayed_without_workers(tmp_path: Path) -> None:
-    text = (Path(__file__).parent / "steered.toml").read_text()
-    sigma = environment(text, ThreadOperator(workers=2, shards=2, burst_seconds=0.01), folder=tmp_path)
+    sigma = environment(STEERED, ThreadOperator(workers=2, shards=2, burst_seconds=0.01), folder=tmp_path)
     handle = sigma.run_async(progress=False)
     until(lambda: sigma.get("trainer.iteration") > 20)
     sigma.set("trainer.optimiser.learning_rate", 0.002)
@@ -389,7 +404,7 @@ def test_a_run_that_was_steered_by_hand_is_replayed_without_workers(tmp_path: Pa
     sigma.send("undo")
     handle.stop()
     wanted = handle.result()
-    again = environment(text, FruitlessOperator(workers=2, shards=2))
+    again = environment(STEERED, FruitlessOperator(workers=2, shards=2))
     summary, differences = again.replay(sigma.run_folder, progress=False)
     assert not differences
     assert summary.parameters_sha256 == wanted.parameters_sha256
@@ -410,17 +425,16 @@ def test_a_run_is_resumed_with_another_number_of_workers(operator: Any, tmp_path
 
 # -- errors ------------------------------------------------------------------------------------------------------------
 def test_configured_workers_win_at_a_resume_and_a_replay_passes_by_what_was_set(tmp_path: Path) -> None:
-    text = (Path(__file__).parent / "steered.toml").read_text()
-    sigma = environment(text, ThreadOperator(workers=2, shards=4, burst_seconds=0.01), folder=tmp_path)
+    sigma = environment(STEERED, ThreadOperator(workers=2, shards=4, burst_seconds=0.01), folder=tmp_path)
     handle = sigma.run_async(progress=False)
     sigma.set("trainer.operator.workers", 4)
     until(lambda: sigma.get("trainer.iteration") > 20)
     handle.stop()
     wanted = handle.result().parameters_sha256
-    replayed = environment(text, LocalOperator(shards=4))
+    replayed = environment(STEERED, LocalOperator(shards=4))
     summary, differences = replayed.replay(sigma.run_folder, progress=False)
     assert (summary.parameters_sha256, differences) == (wanted, {})
-    resumed = environment(text, ThreadOperator(workers=1, shards=4))
+    resumed = environment(STEERED, ThreadOperator(workers=1, shards=4))
     resumed.resume(sigma.run_folder, paused=True)
     assert resumed.get("trainer.operator.workers") == 1
     resumed.close()
@@ -472,9 +486,8 @@ def test_a_transport_that_cannot_be_started_ends_the_run_with_its_reason(monkeyp
 
 
 def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> None:
-    text = (Path(__file__).parent / "steered.toml").read_text()
     operator = ThreadOperator(workers=1, shards=3, burst_seconds=0.01)
-    sigma = environment(text, operator, folder=tmp_path)
+    sigma = environment(STEERED, operator, folder=tmp_path)
     handle = sigma.run_async(progress=False)
     for number in (3, 2):
         until(lambda: sigma.get("trainer.iteration") > 20)
