@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from attrs import define
 
-from sigma_kernel.clock import after
+from sigma_kernel import Hook
+from sigma_kernel.clock import TimeStep, after
 from sigma_testing.doing import Do
 from sigma_testing.hooks import small_classifier
 from sigma_testing.steering import Sweep
@@ -40,3 +42,29 @@ def test_training_that_goes_on_forgets_the_cause():
         sigma.run()
         sigma.trainer("trainer").fit(epochs=1)
         assert (sigma.summary().status, sigma.summary().why) == ("finished", "")
+
+
+@define(eq=False, kw_only=True)
+class Prune(Hook):
+    """End training after the second epoch, and remember it."""
+
+    every: TimeStep = after(2, "epoch")
+    ends = True
+
+    def has_ended(self, memory):
+        return "over" in memory
+
+    def fire(self, context):
+        context.memory["over"] = True
+        context.command("stop", cause="pruned: low.")
+
+
+def test_a_run_that_was_killed_at_its_end_has_the_cause_when_it_is_resumed(tmp_path):
+    with small_classifier(Sweep(), hooks={"it": Prune()}) as sigma:
+        sigma.folder = tmp_path
+        sigma.run()
+        (run,) = tmp_path.iterdir()
+    (run / "summary.json").unlink()  # the process was killed before it was written
+    with small_classifier(Sweep(), hooks={"it": Prune()}) as again:
+        again.resume(run)
+        assert (again.run().status, again.summary().why, again.summary().epochs) == ("pruned", "low.", 2)

@@ -39,3 +39,5 @@ def test_a_snapshot_of_training_in_progress_restores_phase_and_goals(phase: Phas
 def test_restoring_a_snapshot_of_finished_training_starts_anew(phase: Phase) -> None:
     assert TrainingProgress.from_list(TrainingProgress(phase, (5, None), (9, None)).to_list()) == TrainingProgress()
     assert TrainingProgress.from_list(None) == TrainingProgress()
+    ends = TrainingProgress(Phase.RUNNING, start=1).ending("pruned: low.")
+    assert TrainingProgress.from_list(ends.to_list()) == ends, "a run that is killed at its end is resumed alike"

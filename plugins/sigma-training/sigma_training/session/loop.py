@@ -118,7 +118,7 @@ class TrainingLoop:
             self._begin_anew(epochs, iterations)
         elif replay is None:
             self.replayer.train_on()
-        self._end_if_nothing_is_left()
+        self._end_if_nothing_is_left(before.cause)
 
     def _begin_anew(self, epochs: int | None, iterations: int | None) -> None:
         """Begin training that no snapshot continues: write a row, and run the hooks that are due at a start."""
@@ -129,14 +129,15 @@ class TrainingLoop:
             renew(current.setup.order, current.state.memory)
         self.hooks.tick(TimeScale.START)
 
-    def _end_if_nothing_is_left(self) -> None:
+    def _end_if_nothing_is_left(self, cause: str) -> None:
+        """End training that has ended before, for the same cause."""
         current = self.current
         run, log = current.present, current.recorder.log
         if goals.is_at_end(run) and run.progress.end == NONE:
             log(f"nothing to train: {goals.total_epochs(run):g} epochs are over already")
         if reason := end_reason(run.setup.order, run.state.memory, current.lookup, run.state.moment):
             log(f"nothing to train: {reason}")
-            current.set_progress(run.progress.ending())
+            current.set_progress(run.progress.ending(cause))
 
     def check_end(self) -> None:
         """Raise SigmaConfigError if training would begin that nothing ends; a resumed one goes on as it began."""

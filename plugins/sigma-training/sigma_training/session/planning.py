@@ -176,8 +176,10 @@ def restored_run(
     saved = with_counts(saved, built.state.arrays)
     check(saved, built.state.arrays)
     progress = progress or TrainingProgress.from_list(saved.values.get("progress"))
-    if busy or not (progress.underway or run.progress.underway):
+    if busy:
         progress = run.progress
+    elif not (progress.underway or run.progress.underway):
+        progress = evolve(run.progress, cause=progress.cause)
     return Present(built.setup, restore(saved, built.setup), progress, LastBurst(iteration=run.last.iteration))
 
 

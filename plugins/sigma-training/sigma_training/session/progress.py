@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -73,11 +74,15 @@ class TrainingProgress:
         goals = [goal for pair in pairs for goal in pair]  # both in iterations, then both in epochs
         failed = self.phase is Phase.FAILED and self.start is not None
         phase = Phase.RUNNING if failed else self.phase  # a resume continues it from a state before
-        return [phase.value, *goals, self.start] if self.underway or failed else [Phase.PREPARED.value]
+        cause = [self.cause] if self.cause else []  # a run that is killed at its end ends alike when it is resumed
+        if self.underway or failed:
+            return [phase.value, *goals, self.start, *cause]
+        return [Phase.PREPARED.value, *([None] * 5 + cause if cause else [])]
 
     @classmethod
     def from_list(cls, saved: list[int | str | None] | None) -> TrainingProgress:
         """Return the progress in a snapshot."""
         phase, *rest = saved or (Phase.PREPARED,)
-        iteration, until, epoch, last, start = (*rest, *[None] * 5)[:5]  # an earlier version saved fewer
-        return cls(Phase(str(phase)), (iteration, epoch), (until, last), start)  # type: ignore[arg-type]
+        iteration, until, epoch, last, start, cause = (*rest, *[None] * 6)[:6]  # an earlier version saved fewer
+        ends: Any = (iteration, epoch), (until, last), start
+        return cls(Phase(str(phase)), *ends, cause=str(cause or ""))
