@@ -37,7 +37,7 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "streams": dict(setup.model.shapes.streams.numbers),
         "classes": list(setup.evaluator.classes),  # this and the next two are for predictions without the data
         "learned": setup.evaluator.learned,
-        **_configured_values(setup),
+        **{n: x for n, x in _configured_values(setup).items() if n != "workers" or n in state.changes},
         "published": plain_values(state.published),
         "sums": dict(state.sums),
         "changes": deepcopy(dict(state.changes)),
