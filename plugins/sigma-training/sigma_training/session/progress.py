@@ -84,5 +84,7 @@ class TrainingProgress:
         """Return the progress in a snapshot."""
         phase, *rest = saved or (Phase.PREPARED,)
         iteration, until, epoch, last, start, cause = (*rest, *[None] * 6)[:6]  # an earlier version saved fewer
-        ends: Any = (iteration, epoch), (until, last), start
-        return cls(Phase(str(phase)), *ends, cause=str(cause or ""))
+        pause: Any = iteration, epoch
+        end: Any = until, last
+        begun: Any = start
+        return cls(Phase(str(phase)), pause, end, begun, cause=str(cause or ""))
