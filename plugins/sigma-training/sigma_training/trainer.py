@@ -145,6 +145,10 @@ class NetworkTrainer(Settings, contracts.Trainer):
             raise SigmaAddressError(f"{wrong}.{suggest_name(pattern, self.registry.addresses())}")
         return plain_values({name: value for address in names for name, value in self.registry.find(address)})
 
+    def learn_from(self, learned: Learned) -> None:
+        """Read the data as an earlier preparation has learned to, rather than anew."""
+        self.learned = learned
+
     def begin_from(self, run: StoredRun) -> None:
         """Read data as an earlier training did, and take its initial values, unless the trainer is prepared."""
         if not self.is_prepared:

@@ -60,7 +60,7 @@ class TrainingBlueprint:
         self._check_plugins()
         environment = _configuration_format().build(self.text, Path(self.folder), self.modules)
         trainer = environment.trainer(self.trainer)
-        trainer.learned = self.learned
+        trainer.learn_from(self.learned)
         return Replica(trainer.session)
 
     def _check_plugins(self) -> None:
