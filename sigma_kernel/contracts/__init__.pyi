@@ -71,8 +71,6 @@ from sigma_kernel.contracts.grouping import WorkerFailed as WorkerFailed
 from sigma_kernel.contracts.grouping import WorkerJoined as WorkerJoined
 from sigma_kernel.contracts.grouping import WorkerLost as WorkerLost
 from sigma_kernel.contracts.grouping import WorkerReady as WorkerReady
-from sigma_kernel.contracts.grouping import check_workers as check_workers
-from sigma_kernel.contracts.grouping import merge_in_tree as merge_in_tree
 from sigma_kernel.contracts.model import Architecture as Architecture
 from sigma_kernel.contracts.model import Context as Context
 from sigma_kernel.contracts.model import CostLayer as CostLayer
@@ -114,6 +112,8 @@ from sigma_kernel.contracts.steering import Repeatable as Repeatable
 from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import TextGenerator as TextGenerator
 from sigma_kernel.contracts.steering import Work as Work
+from sigma_kernel.contracts.steering import check_workers as check_workers
+from sigma_kernel.contracts.steering import merge_in_tree as merge_in_tree
 from sigma_kernel.contracts.storing import Checkpoint as Checkpoint
 from sigma_kernel.contracts.storing import Checkpoints as Checkpoints
 from sigma_kernel.contracts.storing import ConfigurationFormat as ConfigurationFormat

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts.steering import Operator, Work
+from sigma_kernel.contracts.steering import Operator, Work, check_workers
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import ge, gt
-
-Part = TypeVar("Part")
 
 
 @frozen(order=True)
@@ -38,17 +35,6 @@ class Commit:
 
     position: Position
     generation: int = 0
-
-
-def merge_in_tree(parts: Sequence[Part], merge: Callable[[Part, Part], Part]) -> Part:
-    """Return the parts of all shards merged pairwise, neighbour by neighbour, until one is left.
-
-    The order depends on the number of shards alone, and so do the bits of their sum.
-    """
-    while len(parts) > 1:
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        parts = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
-    return parts[0]
 
 
 # -- events: from workers, the transport and the operator, to the group ------------------------------------------------
@@ -402,14 +388,3 @@ class GroupOperator(Operator):
     def train(self, work: Work) -> None:
         """Train in a group of workers."""
         work.train_in_group(self)
-
-
-def check_workers(workers: int, shards: int, at_least: int = 1) -> None:
-    """Raise SigmaConfigError for a number of workers that cannot share the shards, or is below ``at_least``."""
-    if workers > shards:
-        raise SigmaConfigError(
-            f"workers = {workers}: more than shards = {shards}, the parts of a batch. Set shards = {workers} or more,"
-            f" which fixes the bits of the run, or workers = {shards}."
-        )
-    if workers < at_least:
-        raise SigmaConfigError(f"workers = {workers}: fewer than at_least = {at_least}. Raise one, or lower the other.")

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -16,11 +16,13 @@ from attrs import define, field, frozen
 from sigma_kernel.clock import Moment, TimeStep
 from sigma_kernel.contracts.compute import Arrays, Backend, Batches, Burst, Records, Share
 from sigma_kernel.criteria import Criterion as Criterion
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import Settled, gt, in_, optional, whole
 
 Value = float | Sequence["Value"]  # of a metric
+Part = TypeVar("Part")
 
 
 class Metric(Settled):
@@ -386,6 +388,28 @@ class Operator(Settled):
     @abstractmethod
     def train(self, work: Work) -> None:
         """Train until ``work.boundary()`` returns False; repeat distance, advance, settle."""
+
+
+def check_workers(workers: int, shards: int, at_least: int = 1) -> None:
+    """Raise SigmaConfigError for a number of workers that cannot share the shards, or is below ``at_least``."""
+    if workers > shards:
+        raise SigmaConfigError(
+            f"workers = {workers}: more than shards = {shards}, the parts of a batch. Set shards = {workers} or more,"
+            f" which fixes the bits of the run, or workers = {shards}."
+        )
+    if workers < at_least:
+        raise SigmaConfigError(f"workers = {workers}: fewer than at_least = {at_least}. Raise one, or lower the other.")
+
+
+def merge_in_tree(parts: Sequence[Part], merge: Callable[[Part, Part], Part]) -> Part:
+    """Return the parts of all shards merged pairwise, neighbour by neighbour, until one is left.
+
+    The order depends on the number of shards alone, and so do the bits of their sum.
+    """
+    while len(parts) > 1:
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [merge(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts[0]
 
 
 class Merger(Settled):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NoReturn
@@ -34,7 +35,11 @@ from sigma_training.runs.resume import recall
 from sigma_training.session.session import Session, build_session
 from sigma_training.session.state import learned_from, plain_values
 from sigma_training.view import SessionView
-from sigma_training.workers.driver import GroupDriver
+
+
+def _drive_group(*given: Any) -> Any:
+    """Return what computes bursts by workers; its modules are imported by runs that have some."""
+    return import_module("sigma_training.workers.driver").GroupDriver(*given)
 
 
 class Fixed(dict[str, Any]):
@@ -118,7 +123,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
                     fix(owner.type, f"{self.name}.{head}")
                 for placed in setup.model.network.layers:
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
-                session = build_session(setup, initial, self.recorder, self.host, self.registry, GroupDriver)
+                session = build_session(setup, initial, self.recorder, self.host, self.registry, _drive_group)
                 self.learned.restore(session)
                 self._view.open(session)
                 self._lifecycle = SessionLifecycle(session, self)

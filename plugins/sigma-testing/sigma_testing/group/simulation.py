@@ -19,6 +19,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
+from sigma_kernel.contracts import merge_in_tree
 from sigma_kernel.contracts.grouping import (
     Advance,
     Commit,
@@ -40,7 +41,6 @@ from sigma_kernel.contracts.grouping import (
     WorkerFailed,
     WorkerJoined,
     WorkerLost,
-    merge_in_tree,
 )
 from sigma_testing.group.checks import TRACEBACK, GroupChecks
 from sigma_testing.group.network import OPERATOR, SimulatedNetwork

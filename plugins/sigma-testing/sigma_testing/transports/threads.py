@@ -12,6 +12,7 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.contracts import merge_in_tree
 from sigma_kernel.contracts.grouping import (
     Blueprint,
     Commit,
@@ -27,7 +28,6 @@ from sigma_kernel.contracts.grouping import (
     StartOrder,
     Transport,
     WorkerLost,
-    merge_in_tree,
 )
 from sigma_kernel.contracts.storing import Checkpoint
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.contracts import check_workers
 from sigma_kernel.contracts.grouping import (
     Advance,
     ApplyOrder,
@@ -47,7 +48,6 @@ from sigma_kernel.contracts.grouping import (
     WorkerJoined,
     WorkerLost,
     WorkerReady,
-    check_workers,
 )
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.settings import ge, gt

@@ -1,8 +1,7 @@
-"""Merge the shares of the shards of a batch, in one process or over a channel."""
+"""Merge the shares of the shards of a batch, and compute them in one process."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 
@@ -11,11 +10,8 @@ from attrs import define, field, frozen
 
 from sigma_kernel import read_only
 from sigma_kernel.contracts import Iterations, Merger, Metric, Records, Share, merge_in_tree
-from sigma_kernel.contracts.grouping import Channel, ComputeOrder, Position, ShardPart
-from sigma_kernel.errors import SigmaStateError, expect, introduce_errors
+from sigma_kernel.errors import expect, introduce_errors
 from sigma_training.group.sharding import METRICS, WeightedShare
-
-WAIT = 0.05  # seconds after which a worker looks whether its burst was dropped
 
 
 @frozen
@@ -108,61 +104,3 @@ class LocalExchange:
     def losses(self) -> Mapping[str, float]:
         """Return the loss of the last shard of each worker."""
         return name_losses(self._losses)
-
-
-class BurstWithdrawn(BaseException):
-    """The burst waits for workers, and a command waits for the burst."""
-
-
-class BurstDropped(SigmaStateError):
-    """The burst that a worker computes is no longer wanted."""
-
-
-@define(eq=False)
-class ChannelExchange:
-    """The shards of an order are computed here, the others elsewhere; a channel sums the gradients.
-
-    Args:
-        channel: The channel.
-        order: What is computed, and by whom.
-        worker: The number of this worker.
-        is_dropped: Whether the burst is no longer wanted.
-    """
-
-    channel: Channel
-    order: ComputeOrder
-    worker: int
-    is_dropped: Callable[[], bool]
-    _losses: Mapping[int, float] = field(factory=dict, init=False)
-
-    def numbers(self, count: int) -> Sequence[int]:
-        """Return the numbers of the shards of this worker."""
-        return [number for number in self.order.shards[self.worker] if number < count]
-
-    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
-        """Return the shares of these shards."""
-        return [share(number) for number in numbers]
-
-    def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
-        """Return the share of the whole batch; raise BurstDropped once it is no longer wanted."""
-        begin = self.order.commit.position
-        position = Position(begin.epoch, begin.iteration + offset, begin.version)
-        parts = {number: _pack(share) for number, share in shares.items()}
-        while (total := self.channel.sum(self.order, position, parts, count, WAIT)) is None:
-            if self.is_dropped():
-                raise BurstDropped("the burst is no longer wanted.")
-        others = [pickle.loads(note) for note in total.notes]
-        workers = self.order.live.get("workers", 1)  # whoever computes: so it does not depend on deaths
-        self._losses = {number % workers: share.loss for number, share in enumerate(others)}
-        merged = ShareMerger(steps).merge(others)
-        return Share(merged.records, total.vectors, merged.state)
-
-    def losses(self) -> Mapping[str, float]:
-        """Return the loss of the last shard of each worker."""
-        return name_losses(self._losses)
-
-
-def _pack(share: WeightedShare) -> ShardPart:
-    """Return the part of a shard: its gradients, which are summed, and the rest as a note."""
-    rest = WeightedShare(share.records, {}, share.state, share.weight, share.loss)
-    return ShardPart(share.gradients, pickle.dumps(rest, protocol=5))

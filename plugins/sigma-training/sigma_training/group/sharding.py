@@ -21,6 +21,10 @@ from sigma_step.model import WEIGHTS
 METRICS = "metrics."
 
 
+class BurstWithdrawn(BaseException):
+    """The burst waits for workers, and a command waits for the burst: no error, so that handlers leave it alone."""
+
+
 @frozen
 class WeightedShare(Share):
     """A share whose gradients, records and state are times ``weight``, its share of the rows of the batch.

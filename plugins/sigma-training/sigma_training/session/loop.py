@@ -19,12 +19,12 @@ import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
-from sigma_kernel.contracts import Batches, Burst, Compute, GroupOperator, Iterations, Merger
+from sigma_kernel.contracts import Batches, Burst, Compute, Iterations, Merger
 from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
 from sigma_step.measuring import curves
 from sigma_step.steps import Iteration, compute_fused
-from sigma_training.group.merging import BurstWithdrawn, LocalExchange
-from sigma_training.group.sharding import ShardedStep
+from sigma_training.group.merging import LocalExchange
+from sigma_training.group.sharding import BurstWithdrawn, ShardedStep
 from sigma_training.history.metrics import EACH
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
@@ -45,7 +45,7 @@ from sigma_training.session.state import LastBurst, Present, count_burst, renew_
 from sigma_training.session.timing import Timed
 
 NOTHING: Mapping[str, np.ndarray] = {}
-Drive = Callable[[CurrentRun, GroupOperator, Compute], AbstractContextManager[Compute]]  # what computes by workers
+Drive = Callable[[CurrentRun, Any, Compute], AbstractContextManager[Compute]]  # of a GroupOperator
 
 
 @define(eq=False, repr=False)
@@ -91,8 +91,8 @@ class TrainingLoop:
 
         return compute_sharded
 
-    def train_in_group(self, operator: GroupOperator) -> None:
-        """Train until the end by the workers of an operator."""
+    def train_in_group(self, operator: Any) -> None:
+        """Train until the end by the workers of a GroupOperator."""
         again = self.shard(operator.shards, None, None)
         with self.drive(self.current, operator, again) as compute:
             self.train(operator.burst_seconds, compute, again)

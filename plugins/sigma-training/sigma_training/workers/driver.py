@@ -41,7 +41,7 @@ from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_step.graphs import training_step
 from sigma_training.group.group import WorkerGroup
-from sigma_training.group.merging import BurstWithdrawn
+from sigma_training.group.sharding import BurstWithdrawn
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from

@@ -13,10 +13,10 @@ from sigma_kernel.contracts.grouping import Channel, Commit, ComputeOrder, Posit
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
 from sigma_step.steps import compute_fused
-from sigma_training.group.merging import ChannelExchange
 from sigma_training.group.sharding import ShardedStep
 from sigma_training.session.snapshot import snapshot
 from sigma_training.session.state import Present, count_burst, renew_layer_state, steps_of
+from sigma_training.workers.exchange import ChannelExchange
 
 PAGE, PAGES = 4096, 256  # bytes and number of the parts of an array that are compared
 

@@ -40,7 +40,7 @@ from sigma_training.group.member import (
     RunBurst,
     SendState,
 )
-from sigma_training.group.merging import WAIT, BurstDropped
+from sigma_training.workers.exchange import WAIT, BurstDropped
 from sigma_training.workers.replica import Replica
 
 MOST = 0.2  # seconds between two ticks
