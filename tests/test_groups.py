@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import threading
 import time
@@ -21,6 +20,7 @@ from sigma_kernel.clock import TimeStep
 from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_testing import Do
+from sigma_testing.transports.driving import read_events
 from sigma_testing.transports.threads import ThreadOperator, ThreadTransport
 from sigma_training.workers import driver, replica
 from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
@@ -259,11 +259,10 @@ def test_deaths_at_random_moments_change_no_bits(seed: int, tmp_path: Path) -> N
         summary = sigma.run(progress=False)
     assert killed
     assert summary.parameters_sha256 == wanted
-    rows = [json.loads(line) for line in (sigma.run_folder / "journal.jsonl").read_text().splitlines()]
-    events = [row.get("event") for row in rows]
-    assert events.count("lost") >= 1
-    assert events.count("joined") >= 4
-    assert {row["worker"] for row in rows if row.get("event") == "lost"} <= {*killed}
+    lost = read_events(sigma.run_folder, "lost")
+    assert lost
+    assert len(read_events(sigma.run_folder, "joined")) >= 4
+    assert {row["worker"] for row in lost} <= {*killed}
 
 
 def test_a_worker_that_dies_before_it_is_ready_is_replaced() -> None:
@@ -498,5 +497,4 @@ def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> 
     assert sigma.get("trainer.operator.workers") == 2
     handle.stop()
     assert handle.wait(PATIENCE)
-    rows = [json.loads(line) for line in (sigma.run_folder / "journal.jsonl").read_text().splitlines()]
-    assert [row["text"] for row in rows if row.get("event") == "generation"][-1] == "0, 1"
+    assert read_events(sigma.run_folder, "generation")[-1]["text"] == "0, 1"

@@ -16,6 +16,7 @@ from sigma_kernel import Environment
 from sigma_run import load
 from sigma_run.launcher.group import main
 from sigma_testing import state_bytes
+from tests.large_runs import read_bytes, train_file
 
 pytestmark = pytest.mark.rooms
 TOML = """
@@ -54,14 +55,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def train(folder: Path, name: str, table: str = BLOCKS, data: str = "", **settings: Any) -> Path:
     """Run a configuration with these settings; return the folder of the run."""
-    (folder / f"{name}.toml").write_text(TOML.replace("TABLE", table).replace("DATA", data))
-    changes = [f"--set={key}={value}" for key, value in settings.items()]
-    assert main(["run", f"{name}.toml", "--quiet", f"--set=run.name={name}", *changes]) == 0
-    return next((folder / "runs").glob(f"{name}-*"))
-
-
-def read_bytes(run: Path) -> dict[str, bytes]:
-    return {name: np.asarray(values).tobytes() for name, values in load(run).parameters().items()}
+    return train_file(TOML.replace("TABLE", table).replace("DATA", data), folder, name, **settings)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ def _add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def _sum(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return the sum in the fixed tree, also of one part as a new array."""
-    return np.array(merge_in_tree(parts, _add)) if len(parts) == 1 else merge_in_tree(parts, _add)
+    total = merge_in_tree(parts, _add)
+    return total.copy() if len(parts) == 1 else total
 
 
 def _scale(part: np.ndarray, factor: float) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Messages between two processes over a socket: pickles with a length, large arrays and descriptors beside them.
 
-Arrays of a message that are large cross in shared memory: whoever sends writes them once, and whoever receives maps
-them. A packet can be passed on to another process without being unpickled.
+Large arrays of a message cross in shared memory: the sender writes them once, the receiver maps them. A packet can be
+passed on to another process without being unpickled.
 """
 
 from __future__ import annotations

@@ -151,6 +151,7 @@ def test_flags_wait_for_what_they_show(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_boards_leave_no_descriptors() -> None:
+    gc.collect()  # those of earlier tests
     before = len(os.listdir("/dev/fd"))
     for seed in range(3):
         group = Members(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -22,7 +21,7 @@ from sigma_operator_processes import ProcessesOperator, transport as transport_m
 from sigma_operator_processes.transport import ProcessesTransport
 from sigma_operator_processes.workers import describe_end
 from sigma_run import config
-from sigma_testing.transports.driving import wait_until_ended
+from sigma_testing.transports.driving import read_events, remember_transports, wait_until_ended
 
 PATIENCE = 60.0
 TEXT = """
@@ -47,14 +46,7 @@ type = "adam"
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[ProcessesTransport]:
     """The transports that are made meanwhile."""
-    transports, connect = list[ProcessesTransport](), ProcessesOperator.connect
-
-    def remember(operator: ProcessesOperator) -> ProcessesTransport:
-        transports.append(transport := connect(operator))
-        return transport
-
-    monkeypatch.setattr(ProcessesOperator, "connect", remember)
-    return transports
+    return remember_transports(ProcessesOperator, monkeypatch)
 
 
 def build(operator: str = "processes", workers: int = 3, folder: Path | None = None, **more: float) -> Environment:
@@ -76,12 +68,6 @@ def until(holds: Callable[[], Any]) -> None:
     while not holds():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.005)
-
-
-def journal(folder: Path | None, event: str) -> list[dict[str, Any]]:
-    assert folder is not None
-    rows = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-    return [row for row in rows if row.get("event") == event]
 
 
 def list_segments() -> set[str]:
@@ -112,7 +98,7 @@ def test_workers_that_are_killed_change_no_bits(
             os.kill(transports[0].processes[0], signal.SIGKILL)
 
         assert train(environment, 20, kill) == undisturbed
-        lost = journal(environment.run_folder, "lost")
+        lost = read_events(environment.run_folder, "lost")
     assert [(row["worker"], row["text"]) for row in lost] == [
         (worker, "its process was ended by SIGKILL") for worker in (1, 0)
     ]
@@ -131,7 +117,7 @@ def test_a_worker_that_is_suspended_and_goes_on_changes_no_bits(
             assert wait_until_ended([number], 5.0) == []
 
         assert train(environment, 20, suspend) == undisturbed
-        assert [row["worker"] for row in journal(environment.run_folder, "lost")] == [2]
+        assert [row["worker"] for row in read_events(environment.run_folder, "lost")] == [2]
 
 
 def test_ctrl_c_in_the_terminal_reaches_the_operator_alone(
@@ -145,7 +131,7 @@ def test_ctrl_c_in_the_terminal_reaches_the_operator_alone(
                 os.kill(number, signal.SIGINT)  # nor one that reaches them
 
         assert train(environment, 20, interrupt) == undisturbed
-        assert journal(environment.run_folder, "lost") == []
+        assert read_events(environment.run_folder, "lost") == []
 
 
 def test_a_script_is_not_run_again_by_workers_and_what_they_print_has_their_number(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -19,6 +18,7 @@ from sigma_operator_ray.engine import ActorOptions, end_actor
 from sigma_operator_ray.transport import RayTransport
 from sigma_run import config
 from sigma_testing import GroupTrainingSuite
+from sigma_testing.transports.driving import read_events, remember_transports
 from sigma_testing.transports.toy import ToyBlueprint
 
 PATIENCE = 100.0
@@ -70,12 +70,6 @@ def until(holds: Callable[[], Any]) -> None:
         time.sleep(0.005)
 
 
-def journal(folder: Path | None, event: str) -> list[dict[str, Any]]:
-    assert folder is not None
-    rows = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
-    return [row for row in rows if row.get("event") == event]
-
-
 def find_process(actor: Any) -> int:
     import ray
 
@@ -96,14 +90,7 @@ class TestTraining(GroupTrainingSuite):
 @pytest.fixture
 def transports(monkeypatch: pytest.MonkeyPatch) -> list[RayTransport]:
     """The transports that are made meanwhile."""
-    transports, connect = list[RayTransport](), RayOperator.connect
-
-    def remember(operator: RayOperator) -> RayTransport:
-        transports.append(transport := connect(operator))
-        return transport
-
-    monkeypatch.setattr(RayOperator, "connect", remember)
-    return transports
+    return remember_transports(RayOperator, monkeypatch)
 
 
 def test_workers_that_are_killed_change_no_bits(address: str, transports: list[RayTransport], tmp_path: Path) -> None:
@@ -117,7 +104,7 @@ def test_workers_that_are_killed_change_no_bits(address: str, transports: list[R
         os.kill(find_process(transport.actors[0]), signal.SIGKILL)
         assert handle.wait(PATIENCE)
         assert handle.result().parameters_sha256 == train("digits")
-        lost = journal(environment.run_folder, "lost")
+        lost = read_events(environment.run_folder, "lost")
     assert [(row["worker"], row["text"]) for row in lost] == [
         (1, "it was ended by ray.kill"),
         (0, "its process has ended without a word, as by SIGKILL"),

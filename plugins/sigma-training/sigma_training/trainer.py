@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NoReturn
@@ -21,6 +20,7 @@ from sigma_kernel.network.tracing import fix
 from sigma_kernel.registry.registry import Registry
 from sigma_kernel.settings import OWNED, is_table, is_whole, precision, seed
 from sigma_step.model import LAYERS
+from sigma_training import workers
 from sigma_training.arguments import BELONGS, advise, check_metrics
 from sigma_training.components import SETTINGS, Learned, Settings, network
 from sigma_training.data.dataset import keep_blocks
@@ -39,7 +39,7 @@ from sigma_training.view import SessionView
 
 def _drive_group(*given: Any) -> Any:
     """Return what computes bursts by workers; its modules are imported by runs that have some."""
-    return import_module("sigma_training.workers.driver").GroupDriver(*given)
+    return workers.GroupDriver(*given)
 
 
 class Fixed(dict[str, Any]):

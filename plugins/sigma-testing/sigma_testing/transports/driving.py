@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import pytest
 from attrs import define, evolve, field
 
 from sigma_kernel.contracts import (
@@ -170,6 +172,25 @@ def wait_until_ended(processes: Sequence[int], seconds: float) -> list[int]:
     for process in rest:
         os.kill(process, signal.SIGKILL)
     return rest
+
+
+def remember_transports(operator: type[GroupOperator], patch: pytest.MonkeyPatch) -> list[Any]:
+    """Return a list to which the transports of a class of operators are added, as they are made."""
+    transports, connect = list[Any](), operator.connect
+
+    def remember(self: GroupOperator) -> Any:
+        transports.append(transport := connect(self))
+        return transport
+
+    patch.setattr(operator, "connect", remember)
+    return transports
+
+
+def read_events(run: Path | None, event: str) -> list[dict[str, Any]]:
+    """Return the rows of an event in the journal of a run folder."""
+    assert run is not None
+    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
+    return [row for row in rows if row.get("event") == event]
 
 
 def same_bits(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:

@@ -170,7 +170,7 @@ class ThreadChannel:
 
 
 def _is_over(step: Step, now: Step) -> bool:
-    """Return whether nobody can ask for the parts of a step any more, as all have gone on from the one after it."""
+    """Return whether all members have passed a step, so that nobody asks for its parts again."""
     return step[0] < now[0] or (step[0] == now[0] and step[1].iteration < now[1].iteration - 1)
 
 

@@ -65,6 +65,6 @@ class ChannelExchange:
 
 
 def _pack(share: WeightedShare) -> ShardPart:
-    """Return the part of a shard: its gradients, which are summed, and the rest as a note."""
+    """Return the part of a shard: its gradients as vectors, all other values as a pickled note."""
     rest = WeightedShare(share.records, {}, share.state, share.weight, share.loss)
     return ShardPart(share.gradients, pickle.dumps(rest, protocol=5))

@@ -66,9 +66,9 @@ class Replica:
         self, order: ComputeOrder, worker: int, channel: Channel, is_dropped: Callable[[], bool]
     ) -> tuple[Commit, str, BurstRecords]:
         """Compute a burst beside the committed state; return its commit, the digest of its state, and its records."""
-        run, begin = self.committed.run, order.commit.position
+        run, saved, begin = self.committed.run, self.committed.saved, order.commit.position
         setup, n = run.setup, order.end.iteration - begin.iteration
-        own = {name: setup.to_device(setup.to_host(value)) for name, value in run.state.arrays.items()}
+        own = {name: setup.to_device(saved.arrays[name]) for name in run.state.arrays}  # the step writes to them
         state = renew_layer_state(evolve(run.state, arrays=own), setup)
         batches = setup.feed.next_batches(state.cursor, n)
         if len(batches.rows) != n:
