@@ -97,6 +97,7 @@ from sigma_kernel.contracts import PingOrder as PingOrder
 from sigma_kernel.contracts import Position as Position
 from sigma_kernel.contracts import Preprocessor as Preprocessor
 from sigma_kernel.contracts import Program as Program
+from sigma_kernel.contracts import Provide as Provide
 from sigma_kernel.contracts import Reader as Reader
 from sigma_kernel.contracts import Recipe as Recipe
 from sigma_kernel.contracts import Records as Records

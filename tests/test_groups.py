@@ -17,6 +17,7 @@ from attrs import define, evolve, field
 import sigma_ml as sm
 from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaStateError, SigmaTrainingError, every
 from sigma_kernel.clock import TimeStep
+from sigma_kernel.contracts import Commit, ComputeOrder, Position
 from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_testing import Do
@@ -498,3 +499,12 @@ def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> 
     handle.stop()
     assert handle.wait(PATIENCE)
     assert read_events(sigma.run_folder, "generation")[-1]["text"] == "0, 1"
+
+
+def test_a_replica_whose_data_have_fewer_iterations_says_so() -> None:
+    session = sm.from_file("iris").trainer("trainer").session
+    held = replica.Replica(session)
+    held.adopt(session.snapshot())
+    order = ComputeOrder(0, 1, Commit(Position()), Position(0, 10_000), {}, {0: (0,)})
+    with pytest.raises(SigmaStateError, match=r"10000 iterations were ordered, and the data have \d+ here"):
+        held.compute(order, 0, ThreadTransport(), lambda: False)  # type: ignore[arg-type]

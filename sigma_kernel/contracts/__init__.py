@@ -18,7 +18,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "data": "Augmentation CachedData ConfigurationDraft Dataset Encoder Extractor Finding Inspection Inspector"
         " Iterator Label Preprocessor Reader Source",
         "grouping": "Advance ApplyOrder Blueprint Channel Commit ComputeOrder Dismiss GroupEvent GroupOperator"
-        " GroupOrder JoinOrder KeepOrder KeepState LeaveOrder MemberOrder Notice PauseOrder PingOrder Position"
+        " GroupOrder JoinOrder KeepOrder KeepState LeaveOrder MemberOrder Notice PauseOrder PingOrder Position Provide"
         " ReplaceState Resize ShardPart ShardSum StartOrder StateKept StateSent Tick Transport WorkerAlive"
         " WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost WorkerReady Withdraw check_workers"
         " merge_in_tree",

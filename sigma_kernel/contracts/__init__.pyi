@@ -53,6 +53,7 @@ from sigma_kernel.contracts.grouping import Notice as Notice
 from sigma_kernel.contracts.grouping import PauseOrder as PauseOrder
 from sigma_kernel.contracts.grouping import PingOrder as PingOrder
 from sigma_kernel.contracts.grouping import Position as Position
+from sigma_kernel.contracts.grouping import Provide as Provide
 from sigma_kernel.contracts.grouping import ReplaceState as ReplaceState
 from sigma_kernel.contracts.grouping import Resize as Resize
 from sigma_kernel.contracts.grouping import ShardPart as ShardPart

@@ -95,6 +95,7 @@ from sigma_kernel import Placed as Placed
 from sigma_kernel import Position as Position
 from sigma_kernel import Preprocessor as Preprocessor
 from sigma_kernel import Program as Program
+from sigma_kernel import Provide as Provide
 from sigma_kernel import Reader as Reader
 from sigma_kernel import Recipe as Recipe
 from sigma_kernel import Records as Records

@@ -19,12 +19,13 @@ from sigma_kernel.contracts import (
     GroupOrder,
     JoinOrder,
     Position,
+    Provide,
     ShardPart,
     ShardSum,
     WorkerFailed,
 )
 from sigma_operator_processes.board import Board
-from sigma_operator_processes.link import Link, Packet, Provide, StateReply, StateRequest, encode
+from sigma_operator_processes.link import Link, Packet, StateReply, StateRequest, encode
 
 LINGER = 4.0  # seconds
 POLL = 0.1  # seconds after which messages that could not be sent are tried again

@@ -13,7 +13,7 @@ import socket
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,7 +22,6 @@ from attrs import define, field, frozen
 from sigma_kernel.contracts import Checkpoint, Commit
 from sigma_operator_processes.segments import map_buffers, write_segment
 
-Provide = Callable[[], Checkpoint]  # of a state; it copies that when it is called
 HEADER = struct.Struct("<QiBI")  # bytes after it, the worker to pass it on to or -1, descriptors, buffers
 LARGE = 1 << 16  # bytes of an array that crosses in shared memory
 MOST_WAITING = 1000  # messages for a process that does not read; others are dropped, and orders are repeated

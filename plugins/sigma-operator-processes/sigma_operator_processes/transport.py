@@ -21,13 +21,14 @@ from sigma_kernel.contracts import (
     GroupOrder,
     JoinOrder,
     LeaveOrder,
+    Provide,
     StartOrder,
     WorkerFailed,
     WorkerLost,
 )
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, error_text
 from sigma_operator_processes.board import BoardSegments
-from sigma_operator_processes.link import Packet, Provide, StateReply, StateRequest, encode
+from sigma_operator_processes.link import Packet, StateReply, StateRequest, encode
 from sigma_operator_processes.output import OutputThread
 from sigma_operator_processes.workers import WorkerProcess, start_worker
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 
 import numpy as np
@@ -17,6 +17,7 @@ from sigma_kernel.contracts import (
     GroupOrder,
     JoinOrder,
     Position,
+    Provide,
     ShardPart,
     ShardSum,
     WorkerCut,
@@ -24,7 +25,6 @@ from sigma_kernel.contracts import (
 from sigma_operator_ray.engine import PENDING, Handle, Reference, call, find_cut, wait_for
 from sigma_operator_ray.slices import Mailbox, Packet, SliceSum, SumKey
 
-Provide = Callable[[], Checkpoint]
 ASK_AGAIN = 0.02  # seconds after the answer that a state is not there
 
 

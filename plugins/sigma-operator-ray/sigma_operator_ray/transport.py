@@ -22,6 +22,7 @@ from sigma_kernel.contracts import (
     GroupOrder,
     JoinOrder,
     LeaveOrder,
+    Provide,
     StartOrder,
     StateSent,
     WorkerFailed,
@@ -29,7 +30,7 @@ from sigma_kernel.contracts import (
 )
 from sigma_kernel.errors import SigmaConfigError, error_text
 from sigma_operator_ray.actor import WorkerActor
-from sigma_operator_ray.channel import JoinMessage, Message, PrintedLine, Provide, copy_state
+from sigma_operator_ray.channel import JoinMessage, Message, PrintedLine, copy_state
 from sigma_operator_ray.engine import (
     CONNECTION,
     ActorOptions,

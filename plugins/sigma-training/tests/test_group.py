@@ -17,6 +17,7 @@ from sigma_kernel.contracts import (
     Notice,
     PingOrder,
     Position,
+    ReplaceState,
     Resize,
     StartOrder,
     StateKept,
@@ -104,6 +105,14 @@ def test_a_burst_during_another_one_or_into_the_past_is_refused():
     made.on(advance(0, 3))
     with pytest.raises(SigmaStateError, match="and computes as far as 3. Wait"):
         made.on(advance(0, 5))
+
+
+def test_a_state_is_not_replaced_while_a_burst_is_computed():
+    made = group()
+    made.on(advance(0, 3))
+    with pytest.raises(SigmaStateError, match="the state is replaced while a burst is computed. Wait for its notice"):
+        made.on(ReplaceState(Commit(Position(0, 0, 1), made.generation)))
+    assert made.commit == START
 
 
 def test_a_burst_that_was_decided_before_the_group_went_back_is_refused():

@@ -200,9 +200,7 @@ class WorkerGroup:
 
     def _on_replace(self, event: ReplaceState) -> Output:
         if self.burst is not None:
-            raise SigmaStateError(
-                f"a state for iteration {event.commit.position.iteration}: a burst is computed. Wait."
-            )
+            raise SigmaStateError("the state is replaced while a burst is computed. Wait for its notice first.")
         self.commit = self.kept = event.commit
         self.keeping, self.broken = False, True
         self.holders.clear()
