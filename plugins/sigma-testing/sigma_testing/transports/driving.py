@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import signal
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +34,8 @@ from sigma_kernel.contracts import (
     Tick,
     Transport,
 )
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.resolver import default_store
 from sigma_testing.transports.toy import Arrays, ToyBlueprint
 from sigma_training.group.group import WorkerGroup
 
@@ -189,8 +191,8 @@ def remember_transports(operator: type[GroupOperator], patch: pytest.MonkeyPatch
 def read_events(run: Path | None, event: str) -> list[dict[str, Any]]:
     """Return the rows of an event in the journal of a run folder."""
     assert run is not None
-    rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
-    return [row for row in rows if row.get("event") == event]
+    stored = default_store(catalogue()).open(run, warnings.warn, lambda stored: None)
+    return [dict(row) for row in stored.journal_rows() if row.get("event") == event]
 
 
 def same_bits(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
