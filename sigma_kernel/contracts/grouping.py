@@ -368,14 +368,15 @@ class GroupOperator(Operator):
         shards: Parts that every batch is split into; at most so many workers.
         at_least: With fewer workers than these, training waits for others.
         lost_after: Seconds of silence after which a worker is lost.
-        burst_seconds: Seconds between two boundaries at most, and so the latency of commands.
+        burst_seconds: Seconds between two boundaries at most, and so the latency of commands. Each boundary costs a
+            round trip and copies of the state.
     """
 
     workers: int = field(default=1, validator=ge(1))
     shards: int = field(default=1, validator=ge(1))
     at_least: int = field(default=1, validator=ge(1))
     lost_after: float = field(default=5.0, validator=gt(0.0))
-    burst_seconds: float = field(default=0.05, validator=gt(0))
+    burst_seconds: float = field(default=0.25, validator=gt(0))
 
     def __attrs_post_init__(self) -> None:
         """Refuse more workers than shards, and fewer than are needed; raise SigmaConfigError."""
