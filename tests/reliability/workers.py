@@ -1,6 +1,12 @@
 """Train by processes, of which some are killed or suspended at random moments; compare with a run without workers.
 
-python tests/reliability/workers.py 100 [FIRST]
+::
+
+    python tests/reliability/workers.py 100 [FIRST]
+    unshare --map-root-user --mount sh -c 'mount -t tmpfs -o size=64k none DIR && head -c 60k /dev/zero > DIR/full;
+        python tests/reliability/workers.py 20 0 DIR'
+
+With a folder, workers have their caches and temporary files there, and compile what they train.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ import sys
 import threading
 from collections import Counter
 from contextlib import suppress
+from tempfile import gettempdir
 
 from attrs import define, field
 
@@ -40,16 +47,16 @@ class ObservedProcesses(ProcessesOperator):
         return [] if self.transport is None else [*self.transport.processes.values()]
 
 
-def build(operator: Operator) -> Environment:
+def build(operator: Operator, backend: str = "numpy") -> Environment:
     """Return an environment that trains on iris for some seconds."""
-    sigma = sm.from_file("iris", "hooks.finish.when='epoch reaches 100'", "run.backend='numpy'")
+    sigma = sm.from_file("iris", "hooks.finish.when='epoch reaches 100'", f"run.backend={backend!r}")
     sigma.trainer("trainer").operator = operator
     return sigma
 
 
-def train_undisturbed() -> str | None:
+def train_undisturbed(backend: str = "numpy") -> str | None:
     """Return the hash of the parameters without workers."""
-    return build(LocalOperator(shards=SHARDS)).run(progress=False).parameters_sha256
+    return build(LocalOperator(shards=SHARDS), backend).run(progress=False).parameters_sha256
 
 
 @define(eq=False)
@@ -80,7 +87,7 @@ class Disturbance:
                 os.kill(process, signal.SIGCONT)
 
 
-def train_disturbed(seed: int) -> tuple[str | None, Counter[str]]:
+def train_disturbed(seed: int, backend: str = "numpy") -> tuple[str | None, Counter[str]]:
     """Return the hash of the parameters of a disturbed run, and how many processes were killed and suspended."""
     draw = random.Random(seed)
     operator = ObservedProcesses(workers=3, shards=SHARDS, lost_after=1.5, burst_seconds=draw.choice((0.01, 0.05)))
@@ -88,18 +95,27 @@ def train_disturbed(seed: int) -> tuple[str | None, Counter[str]]:
     thread = threading.Thread(target=disturbance.run)
     thread.start()
     try:
-        summary = build(operator).run(progress=False)
+        summary = build(operator, backend).run(progress=False)
     finally:
         disturbance.ended.set()
         thread.join()
     return summary.parameters_sha256, disturbance.counts
 
 
+def keep_files_in(folder: str) -> None:
+    """Let processes that are started from now on have their caches and temporary files in a folder."""
+    gettempdir()  # this process keeps its own
+    os.environ.update(XDG_CACHE_HOME=folder, TMPDIR=folder)
+
+
 if __name__ == "__main__":
-    count, first = int(sys.argv[1]), int((*sys.argv[2:], 0)[0])
-    wanted, equal, totals = train_undisturbed(), 0, Counter[str]()
+    count, first, folder = int(sys.argv[1]), int((*sys.argv[2:3], 0)[0]), "".join(sys.argv[3:])
+    backend = "numba" if folder else "numpy"
+    wanted, equal, totals = train_undisturbed(backend), 0, Counter[str]()
+    if folder:
+        keep_files_in(folder)
     for seed in range(first, first + count):
-        hashed, counts = train_disturbed(seed)
+        hashed, counts = train_disturbed(seed, backend)
         equal += hashed == wanted
         totals += counts
         print(f"{equal} of {seed - first + 1} equal: {dict(totals)}", flush=True)

@@ -35,7 +35,7 @@ precision = "{precision}"
 {data}
 batch_size = {batch}
 [network]
-architecture = '{network}'
+architecture = '''{network}'''
 [trainer]
 epochs = {epochs}
 operator = {{ type = "local", shards = {shards} }}
@@ -65,16 +65,23 @@ CASES: dict[str, dict[str, Any]] = {  # the last batches have fewer rows, and in
         "network": "input(none, 2) + lstm(5, carried=20) + output(1) + squared_difference()",
         "batch": 20,
     },
+    "costs": {
+        "data": 'dataset = "digits"',
+        "network": 'x = input(8, 8) + flatten() + dense(16, activation="relu")\n'
+        f'x + {CROSS}\nx + dense(4) + output(10, name="second") + softmax_cross_entropy(weight=0.3)',
+        "batch": 150,
+        "epochs": 1,
+    },
     "16 bits": {"data": 'dataset = "digits"', "network": DIGITS, "batch": 200, "precision": "mixed", "epochs": 1},
     "64 bits": {"data": 'dataset = "digits"', "network": DIGITS, "batch": 200, "precision": "float64", "epochs": 1},
 }
 DEFAULTS = {"precision": "float32", "batch": 37, "epochs": 3}
 
 
-def write_case(name: str, backend: str = "") -> str:
+def write_case(name: str, backend: str = "", shards: int = SHARDS) -> str:
     """Return the configuration of a case, with the operator `local`, and a backend if that is not to be the default."""
     line = f'backend = "{backend}"' if backend else ""
-    return TEXT.format(**{**DEFAULTS, **CASES[name]}, shards=SHARDS, backend=line)
+    return TEXT.format(**{**DEFAULTS, **CASES[name]}, shards=shards, backend=line)
 
 
 class GroupTrainingSuite(Suite):
