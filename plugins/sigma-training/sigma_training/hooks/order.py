@@ -90,10 +90,14 @@ def _matches_any(address: str, patterns: tuple[str, ...]) -> bool:
 
 
 def look_up(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
-    """Return the value at an address, local values first, or None; for a pattern, all matches by name."""
+    """Return the value at an address, local values first, or None; for a pattern, all matches by name.
+
+    Local values have names without the scope.
+    """
     if literal(address):
         return next((known[name] for name in (scope + address, address) if name in known), None)
-    return {name: value for name, value in known.items() if matches(address, name)}
+    local = {n.removeprefix(scope): value for n, value in known.items() if n.startswith(scope)} if scope else {}
+    return {name: value for name, value in {**known, **local}.items() if matches(address, name)}
 
 
 def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:

@@ -8,12 +8,12 @@ training thread; other threads send requests, which are answered at a boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from functools import partial
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, evolve, field
@@ -26,6 +26,7 @@ from sigma_step.steps import Iteration, compute_fused
 from sigma_training.group.merging import LocalExchange
 from sigma_training.group.sharding import BurstWithdrawn, ShardedStep
 from sigma_training.history.metrics import EACH
+from sigma_training.hooks.background import HookCall
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
 from sigma_training.session import goals
@@ -45,7 +46,19 @@ from sigma_training.session.state import LastBurst, Present, count_burst, renew_
 from sigma_training.session.timing import Timed
 
 NOTHING: Mapping[str, np.ndarray] = {}
-Drive = Callable[[CurrentRun, Any, Compute], AbstractContextManager[Compute]]  # of a GroupOperator
+
+
+class Driver(Protocol):
+    """What trains by workers elsewhere."""
+
+    def compute(self, steps: Iterations, batches: Batches) -> Burst:
+        """Return the burst that the workers compute."""
+
+    def run_calls(self, calls: Sequence[HookCall]) -> bool:
+        """Run hooks of local scope in the workers; return whether these could."""
+
+
+Drive = Callable[[CurrentRun, Any, Compute], AbstractContextManager[Driver]]  # of a GroupOperator
 
 
 @define(eq=False, repr=False)
@@ -94,8 +107,12 @@ class TrainingLoop:
     def train_in_group(self, operator: Any) -> None:
         """Train until the end by the workers of a GroupOperator."""
         again = self.shard(operator.shards, None, None)
-        with self.drive(self.current, operator, again) as compute:
-            self.train(operator.burst_seconds, compute, again)
+        with self.drive(self.current, operator, again) as driver:
+            self.hooks.run_elsewhere(driver.run_calls)
+            try:
+                self.train(operator.burst_seconds, driver.compute, again)
+            finally:
+                self.hooks.run_elsewhere(None)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
