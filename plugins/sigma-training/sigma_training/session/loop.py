@@ -36,6 +36,7 @@ from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.keeping import leave_kept
+from sigma_training.session.observing import observe
 from sigma_training.session.pace import Pace
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
@@ -287,25 +288,32 @@ class TrainingLoop:
         """Return the next minibatches of the block that the cursor is in."""
         return self.current.setup.feed.next_batches(self.current.state.cursor, most)
 
-    def _observed_after(self, batches: Batches) -> tuple[str, ...]:
-        """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
+    def _observed_after(self, batches: Batches) -> dict[str, tuple[str, ...]]:
+        """Return the addresses to observe at the last iteration, by the scope of the hooks that read them.
+
+        Hooks that go by seconds may be due at any.
+        """
         run = self.current.present
         if not (observers := run.setup.order.observers):
-            return ()
+            return {}
         now, n, feed = run.state.moment, len(batches.rows), run.setup.feed
         turns = feed.iteration_in_epoch(run.state.cursor) + n >= feed.iterations_per_epoch
         then = now.advance(n, batches.rows.size, inf, int(turns))
         due = run.setup.order.due(run.state.memory, now, then)
-        return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
+        every = [(run.setup.order.hooks[name].scope, a) for name in due for a in observers.get(name, ())]
+        return {scope: tuple(dict.fromkeys(a for s, a in every if s == scope)) for scope, _ in every}
 
-    def _observe(self, addresses: tuple[str, ...], batches: Batches, compute: Compute, again: Compute | None) -> int:
+    def _observe(
+        self, wanted: Mapping[str, tuple[str, ...]], batches: Batches, compute: Compute, again: Compute | None
+    ) -> int:
         """Run a burst whose last iteration is observed."""
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._compute(before, compute) if len(before.rows) else 0
         run = self.current.present
         if done == len(before.rows) and (not done or run.last.finite):
-            observed = run.setup.evaluator.observe(run.steps(), last, addresses)
-            done += self._compute(last, compute, observed, (again or compute) if REPEATED in addresses else None)
+            observed = observe(run, last, wanted)
+            repeats = REPEATED in wanted.get("global", ())
+            done += self._compute(last, compute, observed, (again or compute) if repeats else None)
         return done
 
     def _compute(
