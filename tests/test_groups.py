@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_testing import Do
 from sigma_testing.transports.driving import read_events
-from sigma_testing.transports.threads import ThreadOperator, ThreadTransport
+from sigma_testing.transports.threads import ThreadOperator, ThreadTransport, kill_at_random
 from sigma_training.workers import driver, replica
 from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
 
@@ -152,7 +149,7 @@ def test_hooks_of_local_scope_see_the_same_whoever_dies(tmp_path: Path) -> None:
     wanted = sigma.run(progress=False).parameters_sha256
     operator = ThreadOperator(workers=2, shards=4, burst_seconds=0.005)
     sigma = train(operator)
-    with killing(operator, 1, 0.6):
+    with kill_at_random(operator, 1, 0.6):
         assert sigma.run(progress=False).parameters_sha256 == wanted
     summary, differences = train(LocalOperator(workers=2, shards=4)).replay(sigma.run_folder, progress=False)
     assert (summary.parameters_sha256, differences) == (wanted, {})
@@ -228,35 +225,13 @@ def test_one_shard_is_the_fused_step(optimiser: str) -> None:
 
 
 # -- workers that are lost ---------------------------------------------------------------------------------------------
-@contextmanager
-def killing(operator: ThreadOperator, seed: int, pause: float) -> Iterator[list[int]]:
-    """Kill a random worker again and again."""
-    draw, killed, ended = random.Random(seed), list[int](), threading.Event()
-
-    def kill() -> None:
-        while not ended.wait(draw.uniform(0, pause)):
-            for transport in operator.transports:
-                alive = [number for number, channel in [*transport.channels.items()] if not channel.dead]
-                if alive:
-                    killed.append(draw.choice(alive))
-                    transport.kill(killed[-1])
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        ended.set()
-        thread.join()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_deaths_at_random_moments_change_no_bits(seed: int, tmp_path: Path) -> None:
     sets = ["trainer.epochs=40", "hooks.finish.when='epoch reaches 40'"]
     wanted = digest("iris", LocalOperator(shards=3), *sets)
     operator = ThreadOperator(workers=3, shards=3, burst_seconds=0.01)
     sigma = environment("iris", operator, *sets, folder=tmp_path)
-    with killing(operator, seed, 0.6) as killed:
+    with kill_at_random(operator, seed, 0.6) as killed:
         summary = sigma.run(progress=False)
     assert killed
     assert summary.parameters_sha256 == wanted

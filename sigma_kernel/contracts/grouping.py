@@ -22,7 +22,7 @@ from sigma_kernel.settings import ge, gt
 
 @frozen(order=True)
 class Position:
-    """A point in training: epochs and iterations that have ended, and the version of the data, which edits raise."""
+    """A point in training: epochs and iterations that have ended, and a version, which edits and hooks raise."""
 
     epoch: int = 0
     iteration: int = 0
@@ -116,6 +116,8 @@ class Tick(GroupEvent):
 @frozen(repr=False)
 class Advance(GroupEvent):
     """A burst to be computed, with the live values of all its iterations.
+
+    One without iterations raises the version alone: members do what the live values ask for, at the committed state.
 
     Args:
         begin: The position that the operator decided from; the group refuses the burst if it is elsewhere by now.
@@ -257,7 +259,7 @@ class Notice:
         position: The position after it.
         worker: The worker that joined, was lost or failed.
         text: The members of a generation, the reason of a loss or refusal, the traceback of a failure.
-        records: The records of a committed burst.
+        records: The records of a committed burst, of each member in the order of their numbers.
     """
 
     kind: str

@@ -139,7 +139,21 @@ def test_a_burst_is_committed_once_all_members_have_the_same_result():
     apply_0, apply_1, notice = report(made, 3, "a", "a")
     commit = Commit(at(3), made.generation)
     assert (apply_0, apply_1) == (ApplyOrder(0, made.generation, commit), ApplyOrder(1, made.generation, commit))
-    assert notice == Notice("committed", made.generation, at(3))
+    assert notice == Notice("committed", made.generation, at(3), records=[None, None])
+
+
+def test_a_burst_without_iterations_raises_the_version_and_is_computed_once():
+    made = group()
+    end = Position(0, 0, 1)
+    assert [order.end for order in made.on(Advance(at(0), end, {"calls": 1}))] == [end, end]
+    late = WorkerComputed(1, Commit(at(0), made.generation))
+    assert made.on(late) == []
+    done = [WorkerComputed(w, Commit(end, made.generation), "a", f"of {w}") for w in (0, 1)]
+    assert made.on(done[0]) == []
+    *_, notice = made.on(done[1])
+    assert (notice.kind, notice.position, notice.records) == ("committed", end, ["of 0", "of 1"])
+    assert made.on(done[1]) == []
+    assert made.commit.position == end
 
 
 def test_a_burst_ends_early_if_all_members_say_so():

@@ -119,7 +119,8 @@ class GroupChecks:
     def _check_commit(self, notice: Notice) -> None:
         world, commit = self.world, Commit(notice.position, notice.generation)
         begin, end = self.committed.position.iteration, notice.position.iteration
-        self.expect(begin < end, "a step is committed twice")
+        self.expect(self.committed.position < notice.position, "a step is committed twice")
+        self.expect(notice.records == [*self._members], "the records of a member are missing")
         for n in range(begin, end):
             entries = world.board.get((commit.generation, n), {})
             self.expect(len(entries) == world.schedule.shards, "a step is committed without all shards")

@@ -171,7 +171,9 @@ class GroupSimulation:
         if self.draw.random() < 0.3:
             self._tell(KeepState())
         n = begin.iteration
-        self._tell(Advance(begin, self.reference.end(n, self.draw), self.reference.live(n)))
+        idle = self.draw.random() < 0.1  # no iteration: workers do something else
+        end = evolve(begin, version=begin.version + 1) if idle else self.reference.end(n, self.draw)
+        self._tell(Advance(begin, end, self.reference.live(n)))
         if self.draw.random() < 0.05:
             self.network.call_later(self.draw.uniform(0.0, 1.0), self._withdraw)
 
@@ -179,7 +181,7 @@ class GroupSimulation:
         """Go back to any state before the present one, as a command does; return its position."""
         self.replaced += 1
         n = self.draw.randint(0, self.group.commit.position.iteration)
-        commit = Commit(evolve(self.reference.position(n), version=1000 + self.replaced), self.group.generation)
+        commit = Commit(evolve(self.reference.position(n), version=1000 * self.replaced), self.group.generation)
         self.states = {commit: self.reference.states[n]}
         self._tell(ReplaceState(commit))
         return commit.position
@@ -225,7 +227,8 @@ class GroupSimulation:
             case RunBurst(order):
                 self.checks.expect(worker.run is None, f"worker {worker.number} begins a burst that it computes")
                 worker.run = RunningBurst(order, order.commit.position.iteration, worker.state)
-                self.network.call_soon(self._post, worker, worker.run)
+                idle = order.end.iteration == worker.run.at
+                self.network.call_soon(self._report if idle else self._post, worker, worker.run)
             case PromoteState():
                 worker.state = worker.beside
                 self.checks.check_state(worker)
@@ -302,12 +305,18 @@ class GroupSimulation:
         if not worker.alive or worker.run is not run or run.at != n or missing_peers(self.network, worker.number, run):
             return
         run.at, run.state = n + 1, next_state(run.state, self.reference.position(n), summed)
-        if run.at < run.order.end.iteration:
-            self.network.call_soon(self._post, worker, run)
+        self.network.call_soon(self._post if run.at < run.order.end.iteration else self._report, worker, run)
+
+    def _report(self, worker: SimulatedWorker, run: RunningBurst) -> None:
+        """Let a worker report the state after a burst."""
+        if worker.frozen:
+            worker.inbox.append((self._report, (worker, run)))
+            return
+        if not worker.alive or worker.run is not run:
             return
         worker.run, worker.beside = None, run.state
         commit = Commit(run.order.end, run.order.generation)
-        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state)))
+        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state), worker.number))
 
     def _tick_worker(self, worker: SimulatedWorker) -> None:
         if not worker.alive:
@@ -316,7 +325,7 @@ class GroupSimulation:
         if worker.frozen:
             return
         self._receive(worker, Tick(self.time))
-        if (run := worker.run) is not None:
+        if (run := worker.run) is not None and run.at < run.order.end.iteration:
             self._post(worker, run)  # what was lost
             if peers := missing_peers(self.network, worker.number, run):
                 self.network.carry(self._tell, WorkerCut(worker.number, run.order.generation, peers))

@@ -1,4 +1,4 @@
-"""Run hooks in a background thread, on snapshots, and apply their results at a boundary.
+"""Run hooks on snapshots, in a background thread or in a worker, and apply their results at a boundary.
 
 A background hook gets a snapshot of what it declared; one thread runs the firings in the order in which they were
 submitted.  The result of a firing is queued until the next boundary: there it is written to the journal as a row, and
@@ -30,13 +30,14 @@ from sigma_training.hooks.directions import find_direction
 from sigma_training.hooks.order import check_read, check_write, look_up
 
 MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
+BACKGROUND, WORKER = "in the background", "in a worker"  # where hooks run on snapshots
 PATIENCE = 10.0  # seconds that the end of training waits for running firings
 
 
 # -- what a hook sees --------------------------------------------------------------------------------------------------
 @define(eq=False)
 class HookCall(MeasuringContext):
-    """One run of a background hook: its snapshot of the session, and the journal row that holds its results.
+    """One run of a hook in the background, or in a worker: its snapshot of the session, and the row of its results.
 
     The results are applied from that row.
     """
@@ -55,7 +56,8 @@ class HookCall(MeasuringContext):
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
     metrics: Mapping[str, Metric] = field(factory=dict)  # of the trainer, by the address at which they are published
-    iteration: None = field(default=None, init=False)  # not available in the background
+    place: str = BACKGROUND
+    iteration: None = field(default=None, init=False)  # not available there
 
     @row.default
     def _(self) -> dict[str, Any]:
@@ -98,24 +100,32 @@ class HookCall(MeasuringContext):
         """Return the result of a method of the evaluator at the parameters of the snapshot, copied to the device."""
         if not self.steps.arrays:
             raise SigmaStateError(
-                f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
-                "Declare them, or set background = false."
+                f"hook {self.name!r}: cannot {what} {self.place}, as it declares no splits. Declare them, or"
+                f" {self._remedy}."
             )
         return act(self.evaluator, self.steps.to_device(), *args, **kwargs)
 
     def keep(self) -> None:
         """Refuse: the parameters have changed since the snapshot."""
         raise SigmaStateError(
-            f"hook {self.name!r}: cannot keep parameters in the background, nor restore any. Set background = false."
+            f"hook {self.name!r}: cannot keep parameters {self.place}, nor restore any. To do so, {self._remedy}."
         )
 
     bring_back = keep
+
+    @property
+    def _remedy(self) -> str:
+        return "set background = false" if self.place == BACKGROUND else "set scope = 'global'"
 
     def log(self, text: str) -> None:
         """Log a message at the next boundary."""
         self.row["logged"].append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
+    def take_result(self, row: dict[str, Any], seconds: float) -> None:
+        """Take the results of a run elsewhere."""
+        self.row, self.seconds = row, seconds
+
     def run(self, newer: Any = None) -> None:
         """Run the hook, with a ``newer`` memory if there is one; keep whatever it raises."""
         began = perf_counter()

@@ -22,6 +22,7 @@ from sigma_step.weights import check_weights
 from sigma_training.hooks.directions import find_direction, published_metrics
 from sigma_training.hooks.order import (
     OBSERVED,
+    ROWS,
     HookOrder,
     Memory,
     inner,
@@ -119,6 +120,7 @@ def check_reads(
 
     Without a model, all addresses that a model could provide are taken to exist.
     """
+    there = {ROWS, *there}
     written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
     plain = {*there, *written, *(a[:at] for a in there if hooks for at, letter in enumerate(a) if letter == ".")}
     heads = {address.partition(".")[0] for address in written}

@@ -1,16 +1,22 @@
-"""The hook runner: runs the hooks that are due, in their order, and applies what background hooks have found."""
+"""The hook runner: runs the hooks that are due, in their order, and applies what others have found.
+
+Hooks of local scope run in the workers, if these are elsewhere: on a snapshot of what they declare, as background hooks
+do. They run so in this process too: what a run computes does not depend on who its workers are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
+from sigma_training.hooks.background import WORKER, HookCall
 from sigma_training.hooks.policies import Budgets, fail, holds, limit
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
@@ -24,6 +30,9 @@ FIRST = (
 )
 
 
+RunCalls = Callable[[Sequence[HookCall]], bool]  # in workers elsewhere; False if there are none
+
+
 @define(eq=False, repr=False)
 class HookRunner:
     """Run the hooks of the current run."""
@@ -31,12 +40,17 @@ class HookRunner:
     current: CurrentRun
     checkpoints: CheckpointPolicy
     workers: int = field(default=1, init=False)
+    _elsewhere: RunCalls | None = field(default=None, init=False)
     _settled: Moment = field(factory=Moment, init=False)  # hooks that were due until then have run
     _budgets: Budgets = field(factory=Budgets, init=False)
 
     def split(self, workers: int) -> None:
         """Set the number of workers, for each of which hooks of local scope run once."""
         self.workers = workers
+
+    def run_elsewhere(self, run: RunCalls | None) -> None:
+        """Let hooks of local scope run in workers elsewhere from now on; None for this process."""
+        self._elsewhere = run
 
     # -- which are due -------------------------------------------------------------------------------------------------
     def run_due(self) -> Moment:
@@ -90,11 +104,31 @@ class HookRunner:
 
     # -- running one ---------------------------------------------------------------------------------------------------
     def fire(self, name: str, at_once: bool = False) -> None:
-        """Run one hook if its criterion holds; a hook of local scope once for each worker.
+        """Run one hook if its criterion holds; a hook of local scope once in each worker.
 
         A background hook is queued with a snapshot, unless it is to run ``at_once``.
         """
-        self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, at_once))
+        hook, order = self.current.setup.order.hooks.get(name), self.current.setup.order
+        beside = hook is not None and not at_once and order.in_background(name, self.current.state.memory)
+        if hook is None or beside or hook.scope == "global":
+            self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, beside))
+        else:
+            self._fire_in_workers(name, hook)
+
+    def _fire_in_workers(self, name: str, hook: Hook) -> None:
+        """Run a hook of local scope in all workers; then apply the results, in the order of the workers."""
+        views = list[HookView]()
+        self._run_in_each_scope(name, lambda scope: views.extend(self._views(scope, name)))
+        calls = [view.freeze(WORKER) for view in views]
+        if calls and (self._elsewhere is None or not self._elsewhere(calls)):
+            for call in calls:
+                call.run()
+        for call in calls:
+            if isinstance(call.error, KeyboardInterrupt):
+                raise call.error
+            if self._is_active(name, hook):
+                self._budgets.took(name, hook, call.seconds)
+                self._apply(call.row, call.error)
 
     def _conclude(self, name: str) -> None:
         """Let a hook act at the end of training."""
@@ -112,22 +146,24 @@ class HookRunner:
             if self._is_active(name, hook):  # an earlier firing may have detached or muted it
                 self._attempt(name, partial(act, scope))
 
-    def _fire_in(self, scope: str, name: str, at_once: bool) -> None:
+    def _fire_in(self, scope: str, name: str, beside: bool) -> None:
+        for view in self._views(scope, name):
+            if not beside:
+                self._budgets.run(name, view.hook, view)
+            elif self.current.recorder.replay is None:  # else its results are in the journal
+                self.current.background.submit(view.freeze())
+
+    def _views(self, scope: str, name: str) -> list[HookView]:
+        """Return the context of a hook in a scope, if its criterion holds there."""
         current = self.current
         view, setup, memory = HookView(current, name, scope), current.setup, current.state.memory
         if name in setup.listening:
             self._read_other_trainers(name)
         asked = partial(holds, view.hook, memory[name], view, scope)
         if name not in setup.order.clock_dependent:
-            fires = asked()
-        elif fires := (second := current.recorder.judge(current.moment, name, scope, asked)) is not None:
-            view = HookView(current, name, scope, second)
-        if not fires:
-            return
-        if at_once or not setup.order.in_background(name, memory):
-            self._budgets.run(name, view.hook, view)
-        elif current.recorder.replay is None:  # else its results are in the journal
-            current.background.submit(view.freeze())
+            return [view] if asked() else []
+        second = current.recorder.judge(current.moment, name, scope, asked)
+        return [] if second is None else [HookView(current, name, scope, second)]
 
     def _read_other_trainers(self, name: str) -> None:
         """Take over what other trainers have published last of what a hook reads; the journal holds it."""
@@ -183,10 +219,16 @@ class HookRunner:
         if row["event"] == "budget":
             limit(name, hook, memory[name], self.current.recorder.log, row["then"])
             return
+        self._apply(row)
+
+    def _apply(self, row: Row, error: BaseException | None = None) -> None:
+        """Apply the results of a hook that ran on a snapshot; ``error`` is what it raised in this process."""
+        name = row["hook"]
+        hook = self.current.setup.order.hooks[name]
         with self.checkpoints.save_together():
             self._attempt(name, lambda: HookView(self.current, name, row["scope"]).apply(row))
             if "error" in row:
-                self._report_failure(name, hook, row["error"])
+                self._report_failure(name, hook, error or row["error"])
 
     def finish(self) -> None:
         """Wait for background hooks and apply their results, unless training was interrupted."""

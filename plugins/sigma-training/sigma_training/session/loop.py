@@ -8,12 +8,12 @@ training thread; other threads send requests, which are answered at a boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from functools import partial
 from math import inf, isfinite
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, evolve, field
@@ -26,6 +26,7 @@ from sigma_step.steps import Iteration, compute_fused
 from sigma_training.group.merging import LocalExchange
 from sigma_training.group.sharding import BurstWithdrawn, ShardedStep
 from sigma_training.history.metrics import EACH
+from sigma_training.hooks.background import HookCall
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
 from sigma_training.session import goals
@@ -35,6 +36,7 @@ from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.keeping import leave_kept
+from sigma_training.session.observing import observe
 from sigma_training.session.pace import Pace
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
@@ -45,7 +47,19 @@ from sigma_training.session.state import LastBurst, Present, count_burst, renew_
 from sigma_training.session.timing import Timed
 
 NOTHING: Mapping[str, np.ndarray] = {}
-Drive = Callable[[CurrentRun, Any, Compute], AbstractContextManager[Compute]]  # of a GroupOperator
+
+
+class Driver(Protocol):
+    """What trains by workers elsewhere."""
+
+    def compute(self, steps: Iterations, batches: Batches) -> Burst:
+        """Return the burst that the workers compute."""
+
+    def run_calls(self, calls: Sequence[HookCall]) -> bool:
+        """Run hooks of local scope in the workers; return whether these could."""
+
+
+Drive = Callable[[CurrentRun, Any, Compute], AbstractContextManager[Driver]]  # of a GroupOperator
 
 
 @define(eq=False, repr=False)
@@ -94,8 +108,12 @@ class TrainingLoop:
     def train_in_group(self, operator: Any) -> None:
         """Train until the end by the workers of a GroupOperator."""
         again = self.shard(operator.shards, None, None)
-        with self.drive(self.current, operator, again) as compute:
-            self.train(operator.burst_seconds, compute, again)
+        with self.drive(self.current, operator, again) as driver:
+            self.hooks.run_elsewhere(driver.run_calls)
+            try:
+                self.train(operator.burst_seconds, driver.compute, again)
+            finally:
+                self.hooks.run_elsewhere(None)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
@@ -270,25 +288,32 @@ class TrainingLoop:
         """Return the next minibatches of the block that the cursor is in."""
         return self.current.setup.feed.next_batches(self.current.state.cursor, most)
 
-    def _observed_after(self, batches: Batches) -> tuple[str, ...]:
-        """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
+    def _observed_after(self, batches: Batches) -> dict[str, tuple[str, ...]]:
+        """Return the addresses to observe at the last iteration, by the scope of the hooks that read them.
+
+        Hooks that go by seconds may be due at any.
+        """
         run = self.current.present
         if not (observers := run.setup.order.observers):
-            return ()
+            return {}
         now, n, feed = run.state.moment, len(batches.rows), run.setup.feed
         turns = feed.iteration_in_epoch(run.state.cursor) + n >= feed.iterations_per_epoch
         then = now.advance(n, batches.rows.size, inf, int(turns))
         due = run.setup.order.due(run.state.memory, now, then)
-        return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
+        every = [(run.setup.order.hooks[name].scope, a) for name in due for a in observers.get(name, ())]
+        return {scope: tuple(dict.fromkeys(a for s, a in every if s == scope)) for scope, _ in every}
 
-    def _observe(self, addresses: tuple[str, ...], batches: Batches, compute: Compute, again: Compute | None) -> int:
+    def _observe(
+        self, wanted: Mapping[str, tuple[str, ...]], batches: Batches, compute: Compute, again: Compute | None
+    ) -> int:
         """Run a burst whose last iteration is observed."""
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._compute(before, compute) if len(before.rows) else 0
         run = self.current.present
         if done == len(before.rows) and (not done or run.last.finite):
-            observed = run.setup.evaluator.observe(run.steps(), last, addresses)
-            done += self._compute(last, compute, observed, (again or compute) if REPEATED in addresses else None)
+            observed = observe(run, last, wanted)
+            repeats = REPEATED in wanted.get("global", ())
+            done += self._compute(last, compute, observed, (again or compute) if repeats else None)
         return done
 
     def _compute(

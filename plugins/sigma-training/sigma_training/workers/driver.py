@@ -10,15 +10,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
-from sigma_kernel.contracts import Batches, Burst, Compute, Iterations
+from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Iterations
 from sigma_kernel.contracts.grouping import (
     Advance,
     Blueprint,
@@ -42,10 +42,12 @@ from sigma_kernel.errors import SigmaTrainingError
 from sigma_step.graphs import training_step
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.sharding import BurstWithdrawn
+from sigma_training.hooks.background import HookCall
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from
 from sigma_training.workers.blueprint import make_blueprint
+from sigma_training.workers.calls import CallResult, SentCall, describe_hook, send_call
 from sigma_training.workers.replica import BurstRecords
 
 WAIT = 0.02  # seconds that the thread waits for events
@@ -73,7 +75,7 @@ class Held:
 
 @define(eq=False)
 class GroupDriver:
-    """Compute bursts by the workers of an operator.
+    """Compute bursts, and run hooks of local scope, by the workers of an operator.
 
     Args:
         current: The run.
@@ -90,15 +92,16 @@ class GroupDriver:
     _thread: threading.Thread | None = field(default=None, init=False)
     _gate: threading.Condition = field(factory=threading.Condition, init=False)
     _notices: deque[Notice] = field(factory=deque, init=False)
-    _state: StateSent | None = field(default=None, init=False)  # the last one that a worker has sent
+    _state: Checkpoint = field(init=False)  # the last one that workers were given, or have sent
+    _tables: dict[str, tuple[Hook, Any]] = field(factory=dict, init=False)  # of hooks of local scope, by name
     _error: BaseException | None = field(default=None, init=False)  # of the thread
     _held: Held | None = field(default=None, init=False)
     _version: int = field(default=0, init=False)
     _lost: int = field(default=0, init=False)  # workers, since the last commit
     _ended: bool = field(default=False, init=False)
 
-    def __enter__(self) -> Compute:
-        return self.compute
+    def __enter__(self) -> GroupDriver:
+        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._transport is not None:
@@ -122,11 +125,8 @@ class GroupDriver:
         if self.current.recorder.replay is not None:
             return self.again(steps, batches)
         run = self.current.present
-        if self._held is None or not self._held.fits(run):
-            self._give(run)
-        if self._group.size != (workers := run.state.workers(run.setup)):
-            self._tell(Resize(workers))
-        records, state = self._run_burst(len(batches.rows), workers)
+        self._share(run)
+        records, state = self._run_burst(len(batches.rows), run.state.workers(run.setup))
         arrays = {name: run.setup.to_device(state.arrays[name]) for name in steps.arrays}
         self._held = Held(run.setup, run.state.live, arrays, run.state.moment.iteration + records.done)
         return Burst(arrays, records.ring, records.done, records.published)
@@ -143,13 +143,72 @@ class GroupDriver:
             self._lost = 0
             self._tell(KeepState())
             if self._await("kept", "rewound").kind == "kept":
-                assert self._state is not None
-                return committed.records, self._state.state
+                return committed.records[0], self._state
+
+    # -- hooks of local scope ------------------------------------------------------------------------------------------
+    def run_calls(self, calls: Sequence[HookCall]) -> bool:
+        """Run hooks of local scope in the workers, at the present state; return whether these could.
+
+        A replay has none; nor has a run that waits for workers, if a command waits for it.
+        """
+        if self.current.recorder.replay is not None:
+            return False
+        run = self.current.present
+        self._share(run)
+        try:
+            results = self._compute_calls([send_call(call, self._table(call.name, call.hook), run) for call in calls])
+        except BurstWithdrawn:
+            return False
+        for call, result in zip(calls, results, strict=True):
+            call.take_result(result.row, result.seconds)
+            for name, data in result.files.items():
+                call.write(name, data)
+            if result.traceback:
+                self.current.log(f"hook {call.name!r} failed in {call.scope.rstrip('.')}: {result.traceback}")
+        return True
+
+    def _compute_calls(self, calls: Sequence[SentCall]) -> list[CallResult]:
+        """Return the results of calls; they are run once more if all workers are lost."""
+        while True:
+            begin, self._version = self._group.commit.position, self._version + 1
+            self._tell(Advance(begin, evolve(begin, version=self._version), {"calls": calls}))
+            committed = self._await("committed", "rewound")
+            if committed.kind == "committed":
+                self._keep_version()
+                results = {scope: result for own in committed.records for scope, result in own.items()}
+                return [results[call.scope] for call in calls]
+
+    def _keep_version(self) -> None:
+        """Let the group know that the operator has the state after calls: it is the one before them."""
+        assert self._transport is not None
+        with self._gate:
+            self._lost = 0
+            if (commit := self._group.commit).position.version == self._version:
+                state = self._state
+                self._transport.provide(commit, lambda: state)
+                self._tell(StateKept(commit))
+                return
+        self._await("rewound")  # all workers were lost meanwhile
+
+    def _table(self, name: str, hook: Hook) -> Any:
+        """Return the table by which workers make a hook."""
+        if name not in self._tables or self._tables[name][0] is not hook:
+            self._tables[name] = hook, describe_hook(f"{self.current.setup.name}.hooks.{name}", hook)
+        return self._tables[name][1]
 
     # -- the state of the run ------------------------------------------------------------------------------------------
+    def _share(self, run: Present) -> None:
+        """Let the workers have the state of the run, and let there be as many as are wanted."""
+        if self._held is None or not self._held.fits(run):
+            self._give(run)
+            self._held = Held(run.setup, run.state.live, run.state.arrays, run.state.moment.iteration)
+        if self._group.size != (workers := run.state.workers(run.setup)):
+            self._tell(Resize(workers))
+
     def _give(self, run: Present) -> None:
         """Let the workers have the state of the run: they start with it, or it replaces theirs."""
-        saved, self._version = take_snapshot(run), self._version + 1
+        self._state = saved = without_hooks(take_snapshot(run))
+        self._version += 1
         position = Position(run.state.moment.epoch, run.state.moment.iteration, self._version)
         if self._transport is None:
             self._start(Commit(position), saved)
@@ -163,6 +222,9 @@ class GroupDriver:
         state, setup, operator = self.current.state, self.current.setup, self.operator
         if not setup.model.optimisers:
             training_step(setup.model, setup.feed.batch_size)  # raises what is wrong here, before a worker does
+        for name, hook in setup.order.hooks.items():
+            if hook.scope == "local" and not hook.background:
+                self._table(name, hook)  # the same
         self._folder = TemporaryDirectory(prefix="sigma-")
         trainer, folder = self.current.environment.trainers[setup.name], Path(self._folder.name)
         blueprint = make_blueprint(trainer, learned_from(state, setup), folder, operator.lost_after)
@@ -197,7 +259,7 @@ class GroupDriver:
             if event.commit != self._group.commit:
                 return
             self._transport.provide(event.commit, lambda: event.state)
-            self._state = event
+            self._state = event.state
             self._tell(StateKept(event.commit))
             self._notices.append(Notice("kept", self._group.generation, event.commit.position))
             self._gate.notify_all()
@@ -265,6 +327,12 @@ class GroupDriver:
                 return
             self._tell(Withdraw())
         raise BurstWithdrawn
+
+
+def without_hooks(saved: Checkpoint) -> Checkpoint:
+    """Return a snapshot for workers, which have no hooks: those of local scope are sent with each call."""
+    changes = {name: change for name, change in saved.values["changes"].items() if name not in ("hooks", "times")}
+    return evolve(saved, values={**saved.values, "changes": changes, "hooks": {}})
 
 
 def start_transport(operator: GroupOperator, blueprint: Blueprint, workers: int) -> Transport:

@@ -14,8 +14,10 @@ from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError
 from sigma_step.steps import compute_fused
 from sigma_training.group.sharding import ShardedStep
+from sigma_training.group.shares import assign_shards
 from sigma_training.session.snapshot import snapshot
 from sigma_training.session.state import Present, count_burst, renew_layer_state, steps_of
+from sigma_training.workers.calls import CallResult, run_call
 from sigma_training.workers.exchange import ChannelExchange
 
 PAGE, PAGES = 4096, 256  # bytes and number of the parts of an array that are compared
@@ -81,6 +83,17 @@ class Replica:
         end = Position(order.end.epoch, begin.iteration + result.done, begin.version)
         records = BurstRecords(result.ring, result.done, result.published)
         return Commit(end, order.generation), digest_of(saved.arrays), records
+
+    def run_calls(self, order: ComputeOrder, worker: int) -> tuple[Commit, str, Mapping[str, CallResult]]:
+        """Run the hooks of local scope that fall to this worker; return the results by scope, as a burst's records.
+
+        The state stays the same.
+        """
+        held, calls, members = self.committed, order.live["calls"], sorted(order.shards)
+        own = assign_shards(len(calls), members)[worker]
+        results = {calls[i].scope: run_call(calls[i], held.run, held.saved.arrays) for i in own}
+        self.beside = held
+        return Commit(order.end, order.generation), digest_of(held.saved.arrays), results
 
     def promote(self) -> None:
         """Let the state beside the committed one replace it."""

@@ -1,0 +1,134 @@
+"""Run hooks of local scope in workers: what is sent of a call, and what comes back.
+
+The operator decides which hooks are due, and sends each call with the table of its hook: a hook that was attached or
+changed meanwhile needs no more. Parameters are not sent, as the worker has them.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from attrs import define, field, frozen
+
+from sigma_kernel.arrays import protect
+from sigma_kernel.clock import Moment
+from sigma_kernel.contracts import Hook
+from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.dumping import Dumper
+from sigma_kernel.registry.addresses import matches
+from sigma_training.components import hooks as resolve_hooks
+from sigma_training.hooks.background import WORKER, HookCall
+from sigma_training.hooks.order import reads
+from sigma_training.session.state import Present
+
+Host = Mapping[str, np.ndarray]
+
+
+@frozen(eq=False)
+class SentCall:
+    """One run of a hook of local scope, as it is sent to a worker.
+
+    Args:
+        name: The name of the hook.
+        scope: The scope: ``workers.<n>.``.
+        table: The hook, as a configuration has it.
+        moment: The present moment.
+        known: The values that it reads, but for arrays of the state.
+        memory: Its memory in this scope.
+        directions: Which values are better, by the addresses that it reads.
+        writes: Whether files of the run can be written.
+    """
+
+    name: str
+    scope: str
+    table: Any
+    moment: Moment
+    known: Mapping[str, Any]
+    memory: Any
+    directions: Mapping[str, str]
+    writes: bool
+
+
+@frozen(eq=False)
+class CallResult:
+    """What a call has left: its row, the seconds that it took, its files, and the traceback of an error."""
+
+    row: dict[str, Any]
+    seconds: float
+    files: Mapping[str, bytes]
+    traceback: str = ""
+
+
+@define(eq=False)
+class FilesToSend:
+    """Keep the files that a hook writes in a worker, in place of the run's folder, which only the operator has."""
+
+    files: dict[str, bytes] = field(factory=dict, init=False)
+    path: Path | None = field(default=None, init=False)
+
+    def write(self, name: str, data: bytes, durable: bool = True) -> None:
+        """Keep a file."""
+        self.files[name] = data
+
+
+@define(eq=False)
+class RemoteCall(HookCall):
+    """A run of a hook in a worker, for which the operator knows which values are better."""
+
+    directions: Mapping[str, str] = field(factory=dict)
+
+    def direction(self, address: str) -> str:
+        """Return which values at an address are better."""
+        return self.directions.get(address) or super().direction(address)
+
+
+def describe_hook(where: str, hook: Hook) -> Any:
+    """Return the table by which workers make a hook; raise SigmaConfigError if they cannot."""
+    try:
+        return Dumper(catalogue()).table(hook)
+    except SigmaConfigError as error:
+        raise SigmaConfigError(
+            f"{where}: has scope = 'local', and workers in other processes cannot make it: {error} Move it to a module"
+            " that they can import, set scope = 'global', or use operator = 'local'."
+        ) from error
+
+
+def send_call(call: HookCall, table: Any, run: Present) -> SentCall:
+    """Return what a worker needs for a call, beside its own state."""
+    known = {name: x for name, x in call.known.items() if not (name in run.state.arrays and isinstance(x, np.ndarray))}
+    directions = {address: call.direction(address) for address in {*reads(call.hook), *call.known}}
+    writes = call.stored_run is not None
+    return SentCall(call.name, call.scope, table, call.moment, known, call.memory, directions, writes)
+
+
+def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:
+    """Run a call at the state of a worker, whose ``arrays`` are on the host too."""
+    files, setup = FilesToSend(), run.setup
+    hook = make_hook(sent, run)
+    asked = reads(hook)
+    own = {n: x for n, x in arrays.items() if any(n == address or matches(address, n) for address in asked)}
+    call = RemoteCall(
+        sent.name, sent.scope, hook, sent.moment, files if sent.writes else None,  # type: ignore[arg-type]
+        known={**protect(own), **sent.known},
+        fresh={},
+        memory=sent.memory,
+        evaluator=setup.evaluator,
+        steps=run.copy_steps(hook.weights),
+        metrics=setup.metrics,
+        place=WORKER,
+        directions=sent.directions,
+    )  # fmt: skip
+    call.run()
+    trace = "" if call.error is None else "".join(traceback.format_exception(call.error))
+    return CallResult(call.row, call.seconds, files.files, trace)
+
+
+def make_hook(sent: SentCall, run: Present) -> Hook:
+    """Return the hook of a call."""
+    factory = run.setup.factory
+    return resolve_hooks(factory.resolve, f"{factory.name}.hooks", {sent.name: sent.table}, factory.splits)[sent.name]

@@ -1,0 +1,261 @@
+"""Hooks of local scope: they run in the workers, on what these have, and give the same whoever computes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from attrs import define, field
+
+import sigma_ml as sm
+from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaTrainingError, every
+from sigma_kernel.clock import TimeStep
+from sigma_operator_local import LocalOperator
+from sigma_operator_processes import ProcessesOperator
+from sigma_testing import Do
+from sigma_testing.transports.threads import ThreadOperator, kill_at_random
+from sigma_training.workers import replica
+
+WEIGHTS = "network.layers.1-dense.weights"
+GRADIENT = "gradients.1-dense.weights"
+TEXT = """format = 1
+[run]
+name = "local"
+seed = 4
+[data]
+dataset = "iris"
+batch_size = 18
+[network]
+architecture = 'input(4) + dense(6, activation="tanh") + dropout(0.2) + output(3) + softmax_cross_entropy()'
+[trainer]
+epochs = 2
+optimiser = { type = "gradient_descent", learning_rate = 0.1 }
+"""
+
+
+@define(eq=False, kw_only=True)
+class Look(Hook):
+    """Publish what a worker has."""
+
+    scope: str = "local"
+    every: TimeStep = every(3, "iteration")
+    reads: Sequence[str] = ("training.loss", WEIGHTS, GRADIENT, "activations.3-output", "batch.rows", "shared")
+    writes: Sequence[str] = ("process", "norm", "slope", "rows", "outputs", "turn", "seen", "score")
+    splits: Sequence[str] = ("validation",)
+    files: bool = False
+
+    def fire(self, context: HookContext) -> None:
+        turn = context.memory["turn"] = context.memory.get("turn", 0) + 1
+        context.publish("turn", turn)
+        context.publish("process", os.getpid())
+        context.publish("norm", float(np.sum(context.read(WEIGHTS))))
+        context.publish("slope", float(np.sum(context.read(GRADIENT))))
+        context.publish("rows", int(context.read("batch.rows").sum()))
+        context.publish("outputs", len(context.read("activations.3-output")))
+        context.publish("seen", context.read("shared"))
+        context.publish("score", context.evaluate("validation", {})["loss"])
+        context.command("set", pattern="optimiser.learning_rate", value=0.1 * float(context.read("training.loss")))
+        if self.files:
+            context.write(f"seen/{turn}", b"here")
+
+
+@define(eq=False, kw_only=True)
+class Share(Hook):
+    """Publish a number before the workers look at it, at the same boundary."""
+
+    every: TimeStep = every(3, "iteration")
+    writes: Sequence[str] = ("shared",)
+
+    def fire(self, context: HookContext) -> None:
+        context.publish("shared", context.moment.iteration)
+
+
+@define(eq=False, kw_only=True)
+class Boom(Hook):
+    """Raise in one worker."""
+
+    scope: str = "local"
+    every: TimeStep = every(1, "epoch")
+    reads: Sequence[str] = ("training.loss",)
+    here: int = field(factory=os.getpid)
+
+    def fire(self, context: HookContext) -> None:
+        raise ValueError(f"wrong {'here' if os.getpid() == self.here else 'elsewhere'}")
+
+
+def environment(operator: Any, folder: Path | None = None, **hooks: Hook) -> Environment:
+    sigma = sm.from_file(TEXT, folder=folder)
+    trainer = sigma.trainer("trainer")
+    trainer.operator, trainer.hooks = operator, {**trainer.hooks, **hooks}
+    return sigma
+
+
+def until(holds: Any) -> None:
+    end = time.monotonic() + 60.0
+    while not holds():
+        assert time.monotonic() < end, "waited too long"
+        time.sleep(0.002)
+
+
+def values(sigma: Environment, *without: str) -> dict[str, Any]:
+    found = sigma.find("trainer.workers.*.*")
+    return {name: value for name, value in found.items() if name.rpartition(".")[2] not in without}
+
+
+def test_hooks_of_local_scope_run_in_the_processes_of_the_workers_and_give_what_local_gives() -> None:
+    ends = []
+    for operator in (LocalOperator(workers=2, shards=4), ProcessesOperator(workers=2, shards=4)):
+        sigma = environment(operator, look=Look(), share=Share())
+        summary = sigma.run(progress=False)
+        processes = set(sigma.find("trainer.workers.*.process").values())
+        ends.append((values(sigma, "process"), summary.parameters_sha256, processes))
+    (here, bits, [own]), (elsewhere, others, processes) = ends
+    assert (here, bits) == (elsewhere, others)
+    assert own == os.getpid()
+    assert len(processes) == 2
+    assert own not in processes
+    assert here["trainer.workers.1.seen"] == 12
+    assert here["trainer.workers.1.turn"] == 4
+
+
+def test_a_worker_has_the_gradients_activations_and_rows_of_its_shards() -> None:
+    seen: dict[str, list[Any]] = {"global": [], "local": []}
+    reads = [GRADIENT, "gradients.**", "activations.*", "batch.rows"]
+
+    def note(scope: str) -> Do:
+        def look(context: HookContext) -> None:
+            seen[scope].append([context.read(name) for name in reads])
+
+        return Do(does=look, reads=reads, every=every(5, "iteration"), scope=scope)
+
+    environment(LocalOperator(workers=2, shards=3), a=note("global"), b=note("local")).run(progress=False)
+    (gradient, gradients, activations, rows), first, second = seen["global"][0], *seen["local"][:2]
+    order = [*range(6), *range(12, 18), *range(6, 12)]  # the first worker has the first and the last of three shards
+    assert [*first[3], *second[3]] == [*rows[order]]
+    np.testing.assert_allclose((2 * first[0] + second[0]) / 3, gradient, rtol=1e-4, atol=1e-7)
+    assert not np.allclose(first[0], second[0], rtol=1e-2)
+    assert {*first[1]} == {*second[1]} == {*gradients}
+    np.testing.assert_array_equal(second[1][GRADIENT], second[0])
+    for layer in ("activations.1-dense", "activations.2-dropout"):  # whose random numbers go by the row in the batch
+        joined = np.concatenate([first[2][layer], second[2][layer]])
+        np.testing.assert_allclose(joined, activations[layer][order], rtol=1e-5)
+    cost = "activations.4-softmax_cross_entropy"
+    np.testing.assert_allclose((2 * first[2][cost] + second[2][cost]) / 3, activations[cost], rtol=1e-5)
+
+
+def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> None:
+    seen: dict[str, list[Any]] = {"global": [], "local": []}
+    draw = np.random.default_rng(0)
+    data = {
+        "inputs": draw.normal(size=(12, 3)).astype("float32"), "targets": draw.normal(size=(12, 1)).astype("float32"),
+        "weights": draw.uniform(0.1, 3.0, size=12).astype("float32"),
+    }  # fmt: skip
+    sigma = Environment("weighted", seed=1)
+    trainer = sigma.create_trainer(
+        "trainer", data=data, batch_size=12, optimiser="gradient_descent", operator=LocalOperator(workers=2, shards=2),
+        network='input(3) + output(1) + squared_difference(weights="weights")',
+    )  # fmt: skip
+    reads = ["gradients.1-output.weights"]
+    trainer.hooks = {
+        scope: Do(
+            does=lambda context, scope=scope: seen[scope].append(context.read(reads[0])),  # type: ignore[misc]
+            reads=reads, every=every(1, "iteration"), scope=scope,
+        )
+        for scope in seen
+    }  # fmt: skip
+    trainer.fit(iterations=1, progress=False)
+    np.testing.assert_allclose(sum(seen["local"]) / 2, seen["global"][0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, tmp_path: Path) -> None:
+    def make(operator: Any) -> Environment:
+        return environment(operator, tmp_path, look=Look(), share=Share())
+
+    wanted = make(LocalOperator(workers=workers, shards=4))
+    bits = wanted.run(progress=False).parameters_sha256
+    operator = ThreadOperator(workers=workers, shards=4, burst_seconds=0.001)
+    sigma = make(operator)
+    with kill_at_random(operator, 1, 0.3) as killed:
+        assert sigma.run(progress=False).parameters_sha256 == bits
+    assert killed
+    assert values(sigma, "process") == values(wanted, "process")
+    summary, differences = make(LocalOperator(workers=workers, shards=4)).replay(sigma.run_folder, progress=False)
+    assert (summary.parameters_sha256, differences) == (bits, {})
+
+
+def test_files_that_a_hook_writes_in_a_worker_are_in_the_run_folder(tmp_path: Path) -> None:
+    sigma = environment(ThreadOperator(workers=2, shards=2), tmp_path, look=Look(files=True), share=Share())
+    sigma.run(progress=False)
+    assert sigma.run_folder is not None
+    assert (sigma.run_folder / "seen" / "2").read_bytes() == b"here"
+
+
+def test_hooks_of_local_scope_reach_the_workers_as_they_are_attached_and_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[Any]()
+
+    def run_call(sent: Any, *given: Any) -> Any:
+        made.append((sent.table["of"], sent.table["every"], sent.moment.iteration))
+        return run(sent, *given)
+
+    run = replica.run_call
+    monkeypatch.setattr(replica, "run_call", run_call)
+    sigma = sm.from_file(TEXT.replace("epochs = 2", "epochs = 100000"), folder=tmp_path)
+    sigma.trainer("trainer").operator = ThreadOperator(workers=2, shards=2, burst_seconds=0.01)
+    handle = sigma.run_async(progress=False)
+    sigma.attach("slopes", {"type": "statistics", "of": [GRADIENT], "scope": "local", "every": "2 iterations"})
+    until(lambda: len(made) >= 4)
+    sigma.set("trainer.hooks.slopes.every", "3 iterations")
+    until(lambda: made[-1][1] == "3 iterations")
+    sigma.detach("slopes")
+    handle.stop()
+    assert handle.wait(60.0)
+    assert {(*of, every) for of, every, _ in made} == {(GRADIENT, "2 iterations"), (GRADIENT, "3 iterations")}
+    [*addresses] = sigma.find("trainer.workers.*.statistics.**")
+    assert addresses == []
+
+
+def test_an_error_in_a_worker_follows_the_policy_of_the_hook_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(SigmaTrainingError, match=r"hook 'boom' .* failed: ValueError: wrong elsewhere"):
+        environment(ProcessesOperator(workers=2, shards=2), boom=Boom()).run(progress=False)
+    sigma = environment(ProcessesOperator(workers=2, shards=2), boom=Boom(on_error="mute"))
+    assert sigma.run(progress=False).status == "finished"
+    messages = [text for _, text in sigma.messages.entries_after(0)]
+    assert any("failed in workers.0: Traceback" in text and "in fire" in text for text in messages)
+    assert sum("it is muted" in text for text in messages) == 1
+
+
+def test_a_hook_that_workers_cannot_make_is_refused_before_they_start() -> None:
+    operator = ThreadOperator(workers=2, shards=2)
+    hook = Do(does=lambda context: None, scope="local")
+    with pytest.raises(SigmaConfigError, match=r"hooks.mine: has scope = 'local', and workers .* set scope = 'global'"):
+        environment(operator, mine=hook).run(progress=False)
+    assert not operator.transports
+
+
+@pytest.mark.parametrize(
+    ("act", "why"),
+    [
+        (lambda context: context.keep(), "cannot keep parameters in a worker, .* set scope = 'global'"),
+        (lambda context: context.evaluate("training", {}), "cannot evaluate in a worker, as it declares no splits"),
+    ],
+)
+def test_what_a_hook_of_local_scope_cannot_do_is_refused(act: Any, why: str) -> None:
+    with pytest.raises(SigmaTrainingError, match=why):
+        environment(LocalOperator(), mine=Do(does=act, scope="local")).run(progress=False)
+
+
+def test_a_hook_of_local_scope_repeats_no_iteration() -> None:
+    @define(eq=False, kw_only=True)
+    class Again(Do):
+        repeats: bool = True
+
+    with pytest.raises(SigmaConfigError, match=r"hooks.mine: repeats iterations of .* Set scope = 'global'"):
+        environment(LocalOperator(), mine=Again(scope="local")).run(progress=False)
