@@ -74,7 +74,7 @@ class WorkerComputed(WorkerEvent):
     Args:
         commit: The new state; its position is before the end of the order if the loss was not finite.
         digest: A hash of the new state, or empty; workers whose digests differ end the run.
-        records: What the burst measured.
+        records: What the burst measured, if this worker reports it.
     """
 
     commit: Commit
@@ -119,7 +119,7 @@ class Advance(GroupEvent):
 
     Args:
         begin: The position that the operator decided from; the group refuses the burst if it is elsewhere by now.
-        end: The position after the burst.
+        end: The position after the burst; if it has a higher version alone, members measure the state, and leave it.
         live: The live values.
     """
 
@@ -257,7 +257,7 @@ class Notice:
         position: The position after it.
         worker: The worker that joined, was lost or failed.
         text: The members of a generation, the reason of a loss or refusal, the traceback of a failure.
-        records: The records of a committed burst.
+        records: What the members report of a committed burst, in the order of their numbers.
     """
 
     kind: str

@@ -170,8 +170,9 @@ class GroupSimulation:
             begin = self._replace_state()
         if self.draw.random() < 0.3:
             self._tell(KeepState())
-        n = begin.iteration
-        self._tell(Advance(begin, self.reference.end(n, self.draw), self.reference.live(n)))
+        measured = evolve(begin, version=begin.version + 1)  # the state stays
+        end = measured if self.draw.random() < 0.15 else self.reference.end(begin.iteration, self.draw)
+        self._tell(Advance(begin, end, self.reference.live(begin.iteration)))
         if self.draw.random() < 0.05:
             self.network.call_later(self.draw.uniform(0.0, 1.0), self._withdraw)
 
@@ -179,7 +180,7 @@ class GroupSimulation:
         """Go back to any state before the present one, as a command does; return its position."""
         self.replaced += 1
         n = self.draw.randint(0, self.group.commit.position.iteration)
-        commit = Commit(evolve(self.reference.position(n), version=1000 + self.replaced), self.group.generation)
+        commit = Commit(evolve(self.reference.position(n), version=1000 * self.replaced), self.group.generation)
         self.states = {commit: self.reference.states[n]}
         self._tell(ReplaceState(commit))
         return commit.position
@@ -278,6 +279,9 @@ class GroupSimulation:
             return
         rate = run.order.live["rate"]
         shown = {i: digest(run.state, run.at, rate, i) for i in run.order.shards[worker.number]}
+        if run.at == run.order.end.iteration:  # the state is measured
+            self._report(worker, run, shown)
+            return
         self.network.carry(self._show, worker.number, run.order.generation, run.at, shown)
 
     def _show(self, number: int, generation: int, n: int, shown: Mapping[int, Digest]) -> None:
@@ -305,9 +309,12 @@ class GroupSimulation:
         if run.at < run.order.end.iteration:
             self.network.call_soon(self._post, worker, run)
             return
+        self._report(worker, run)
+
+    def _report(self, worker: SimulatedWorker, run: RunningBurst, records: Mapping[int, Digest] | None = None) -> None:
         worker.run, worker.beside = None, run.state
         commit = Commit(run.order.end, run.order.generation)
-        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state)))
+        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state), records))
 
     def _tick_worker(self, worker: SimulatedWorker) -> None:
         if not worker.alive:

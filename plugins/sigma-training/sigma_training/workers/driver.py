@@ -10,13 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Batches, Burst, Compute, Iterations
 from sigma_kernel.contracts.grouping import (
@@ -38,15 +38,19 @@ from sigma_kernel.contracts.grouping import (
     Withdraw,
 )
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_step.graphs import training_step
+from sigma_step.steps import Steps
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.sharding import BurstWithdrawn
+from sigma_training.passes import Piece, SplitPass
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from
 from sigma_training.workers.blueprint import make_blueprint
-from sigma_training.workers.replica import BurstRecords
+from sigma_training.workers.replica import MEASURED, BurstRecords
 
 WAIT = 0.02  # seconds that the thread waits for events
 ROWS = ("joined", "lost", "generation")  # notices that are rows of the journal
@@ -64,11 +68,15 @@ class Held:
 
     def fits(self, run: Present) -> bool:
         """Return whether the run is in this state; layer state that begins anew with an epoch, workers renew too."""
-        state, setup = run.state, run.setup
-        if setup is not self.setup or state.live is not self.live or state.moment.iteration != self.iteration:
+        begins = not run.setup.feed.iteration_in_epoch(run.state.cursor)
+        return self.equals(run, run.setup.model.fresh_state() if begins else ())
+
+    def equals(self, run: Present, but: Collection[str] = ()) -> bool:
+        """Return whether the run is in this state, but for some arrays."""
+        state = run.state
+        if run.setup is not self.setup or state.live is not self.live or state.moment.iteration != self.iteration:
             return False
-        fresh = set() if setup.feed.iteration_in_epoch(state.cursor) else {*setup.model.fresh_state()}
-        return all(value is self.arrays.get(name) for name, value in state.arrays.items() if name not in fresh)
+        return all(value is self.arrays.get(name) for name, value in state.arrays.items() if name not in but)
 
 
 @define(eq=False)
@@ -129,22 +137,52 @@ class GroupDriver:
         records, state = self._run_burst(len(batches.rows), workers)
         arrays = {name: run.setup.to_device(state.arrays[name]) for name in steps.arrays}
         self._held = Held(run.setup, run.state.live, arrays, run.state.moment.iteration + records.done)
+        run.setup.evaluator.delegate_to(self.measure)
         return Burst(arrays, records.ring, records.done, records.published)
 
     def _run_burst(self, n: int, workers: int) -> tuple[BurstRecords, Checkpoint]:
         """Return the records of a burst and the state after it; it is computed once more if all workers are lost."""
         while True:
-            begin = self._group.commit.position
-            end = Position(begin.epoch, begin.iteration + n, begin.version)
-            self._tell(Advance(begin, end, {"workers": workers}))
-            committed = self._await("committed", "rewound")
-            if committed.kind == "rewound":
-                continue
-            self._lost = 0
+            end = lambda begin: evolve(begin, iteration=begin.iteration + n)  # noqa: E731
+            records = self._advance(end, {"workers": workers})
             self._tell(KeepState())
             if self._await("kept", "rewound").kind == "kept":
                 assert self._state is not None
-                return committed.records, self._state.state
+                return records[0], self._state.state
+
+    def _advance(self, end: Callable[[Position], Position], live: Mapping[str, Any]) -> Sequence[Any]:
+        """Return what the members report of a burst, once it is committed."""
+        while True:
+            with self._gate:
+                if self._group.burst is None:  # else the group has gone back before it was ordered
+                    begin = self._group.commit.position
+                    self._tell(Advance(begin, end(begin), live))
+            if (notice := self._await("committed", "rewound")).kind == "committed":
+                self._lost = 0
+                return notice.records  # type: ignore[no-any-return]
+
+    # -- passes over a split -------------------------------------------------------------------------------------------
+    def measure(self, steps: Steps, what: SplitPass) -> list[Piece] | None:
+        """Return what the workers measure of a pass over a split; None if it is to be measured in this process.
+
+        So it is if there is one worker, or if they do not hold the state, or cannot make the metrics.
+        """
+        run = self.current.present
+        if self._ended or self._held is None or steps.arrays is not run.state.arrays or not self._held.equals(run):
+            return None
+        if (workers := self._group.size) == 1 or (plain := write_pass(what)) is None:
+            return None
+        self._version += 1
+        try:
+            live = {"workers": workers, MEASURED: plain}
+            reports = self._advance(lambda begin: evolve(begin, version=self._version), live)
+        except BurstWithdrawn:
+            return None
+        if error := next((report.error for report in reports if report.error), ""):
+            self.current.log(f"a pass over the split {what.on!r} is measured by the operator alone: {error}")
+            return None
+        pieces = {number: part for report in reports for number, part in report.pieces.items()}
+        return [piece for number in sorted(pieces) for piece in pieces[number]]
 
     # -- the state of the run ------------------------------------------------------------------------------------------
     def _give(self, run: Present) -> None:
@@ -265,6 +303,14 @@ class GroupDriver:
                 return
             self._tell(Withdraw())
         raise BurstWithdrawn
+
+
+def write_pass(what: SplitPass) -> SplitPass | None:
+    """Return a pass with its metrics as plain values; None for metrics that other processes cannot make."""
+    try:
+        return what if what.metrics is None else evolve(what, metrics=Dumper(catalogue()).dump(what.metrics))
+    except SigmaConfigError:  # such as a class of a script
+        return None
 
 
 def start_transport(operator: GroupOperator, blueprint: Blueprint, workers: int) -> Transport:
