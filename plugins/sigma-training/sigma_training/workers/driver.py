@@ -49,6 +49,7 @@ from sigma_training.passes import Piece, SplitPass
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from
+from sigma_training.workers.attendance import Attendance
 from sigma_training.workers.blueprint import make_blueprint
 from sigma_training.workers.replica import MEASURED, BurstRecords
 
@@ -102,6 +103,7 @@ class GroupDriver:
     _error: BaseException | None = field(default=None, init=False)  # of the thread
     _held: Held | None = field(default=None, init=False)
     _version: int = field(default=0, init=False)
+    _attendance: Attendance = field(factory=Attendance, init=False)
     _lost: int = field(default=0, init=False)  # workers, since the last commit
     _ended: bool = field(default=False, init=False)
 
@@ -113,6 +115,7 @@ class GroupDriver:
             self._end(self._transport)
         if self._folder is not None:
             self._folder.cleanup()
+        self.current.show_workers({})
 
     def _end(self, transport: Transport) -> None:
         """End the workers."""
@@ -245,6 +248,7 @@ class GroupDriver:
         assert self._transport is not None
         with self._gate:
             outputs = self._group.on(event)
+            self._attendance.note(event, outputs, self._group.roster, self.current.setup.feed.batch_size)
             self._transport.send([output for output in outputs if not isinstance(output, Notice)])
             self._notices.extend(output for output in outputs if isinstance(output, Notice))
             self._gate.notify_all()
@@ -269,6 +273,7 @@ class GroupDriver:
     def _act(self, notice: Notice) -> None:
         if notice.kind in ROWS:
             about = {"worker": notice.worker} if notice.kind != "generation" else {"generation": notice.generation}
+            self.current.show_workers(self._attendance.rows)
             self.current.note({"event": notice.kind, **about, **({"text": notice.text} if notice.text else {})})
         if notice.kind == "lost":
             self._replace_worker(notice)
