@@ -3,8 +3,8 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``operator.workers``, ``workers.<number>.rate`` ..., ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks
-declare in ``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
+``operator.workers``, ``workers.<number>.rate`` ..., ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever
+hooks declare in ``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
 ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
 
