@@ -476,6 +476,25 @@ def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> 
     assert read_events(sigma.run_folder, "generation")[-1]["text"] == "0, 1"
 
 
+def test_each_worker_has_a_row_while_it_is_there() -> None:
+    operator = ThreadOperator(workers=2, shards=3, burst_seconds=0.01, lost_after=30.0)
+    sigma = environment(STEERED, operator)
+    handle = sigma.run_async(progress=False)
+
+    def read(name: str) -> dict[str, Any]:
+        return {address.split(".")[2]: value for address, value in sigma.find(f"trainer.workers.*.{name}").items()}
+
+    until(lambda: read("rate").keys() == {"0", "1"} and all(read("rate").values()))
+    assert read("shards") == {"0": 2, "1": 1}
+    assert all(0 <= seconds < 10 for seconds in read("seen").values())
+    assert read("rate")["0"] / read("rate")["1"] > 1.3  # for twice the shards
+    operator.transports[0].kill(0)
+    until(lambda: read("shards") == {"1": 2, "2": 1} and read("generation")["2"] > 2)
+    handle.stop()
+    assert handle.wait(PATIENCE)
+    assert not sigma.find("trainer.workers.*.rate")
+
+
 def test_a_replica_whose_data_have_fewer_iterations_says_so() -> None:
     session = sm.from_file("iris").trainer("trainer").session
     held = replica.Replica(session)

@@ -74,7 +74,7 @@ class WorkerComputed(WorkerEvent):
     Args:
         commit: The new state; its position is before the end of the order if the loss was not finite.
         digest: A hash of the new state, or empty; workers whose digests differ end the run.
-        records: What the burst measured.
+        records: What the burst measured, if this worker reports it.
     """
 
     commit: Commit
@@ -259,7 +259,7 @@ class Notice:
         position: The position after it.
         worker: The worker that joined, was lost or failed.
         text: The members of a generation, the reason of a loss or refusal, the traceback of a failure.
-        records: The records of a committed burst, of each member in the order of their numbers.
+        records: What the members report of a committed burst, in the order of their numbers.
     """
 
     kind: str

@@ -60,6 +60,10 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # a module, what it says, and what 
     "live values are those of the beginning": ("group", "group.burst.end, group.burst.live,",
                                                "group.burst.end, dict.fromkeys(group.burst.live, 0),"),
     "members do not hear of a commit": ("group", '[*orders, self._notice("committed"', '[self._notice("committed"'),
+    "a state is measured by the first alone": ("group", "[report.records for report in reports]",
+                                               "[reports[0].records]"),
+    "what is measured counts as earlier": ("group", "event.commit.position <= self.commit.position",
+                                           "event.commit.position.iteration <= self.commit.position.iteration"),
     # -- states --
     "a state is copied from a lost worker": ("group", "self.holders &= {*self.members}", "self.holders |= set()"),
     "the group never goes back": ("group", "notices += [] if self.holders else self._rewind()", "notices += []"),

@@ -142,18 +142,18 @@ def test_a_burst_is_committed_once_all_members_have_the_same_result():
     assert notice == Notice("committed", made.generation, at(3), records=[None, None])
 
 
-def test_a_burst_without_iterations_raises_the_version_and_is_computed_once():
+def test_a_state_is_measured_by_a_burst_that_raises_its_version_and_all_members_report():
     made = group()
     end = Position(0, 0, 1)
-    assert [order.end for order in made.on(Advance(at(0), end, {"calls": 1}))] == [end, end]
-    late = WorkerComputed(1, Commit(at(0), made.generation))
-    assert made.on(late) == []
-    done = [WorkerComputed(w, Commit(end, made.generation), "a", f"of {w}") for w in (0, 1)]
-    assert made.on(done[0]) == []
-    *_, notice = made.on(done[1])
-    assert (notice.kind, notice.position, notice.records) == ("committed", end, ["of 0", "of 1"])
-    assert made.on(done[1]) == []
-    assert made.commit.position == end
+    assert {order.end for order in made.on(Advance(at(0), end))} == {end}
+    commit = Commit(end, made.generation)
+    assert made.on(WorkerComputed(0, commit, "", "first")) == []
+    *orders, notice = made.on(WorkerComputed(1, commit, "", "second"))
+    assert orders == [ApplyOrder(worker, made.generation, commit) for worker in (0, 1)]
+    assert (notice.kind, notice.position, notice.records) == ("committed", end, ["first", "second"])
+    assert made.on(WorkerComputed(1, commit, "", "second")) == []  # it comes late
+    with pytest.raises(SigmaStateError, match="to iteration 0: the group is at iteration 0"):
+        made.on(Advance(end, end))
 
 
 def test_a_burst_ends_early_if_all_members_say_so():

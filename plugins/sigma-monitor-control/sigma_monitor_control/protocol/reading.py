@@ -20,6 +20,7 @@ POINTS, MOST_POINTS = 2000, 20_000  # of one series in an answer
 MOST_SERIES = 100  # in one request
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
+WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
 MEASURED = ("training", "validation", "test")  # trainers publish their results below these
 
 
@@ -63,7 +64,18 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
         "branch": branches[-1].number if branches else 0,
         "rows": next((to_json(entry.value) for entry in view.entries(f"{name}.data.training.rows")), None),
         "values": _latest_values(view, name),
+        "workers": _describe_workers(view, name),
     }
+
+
+def _describe_workers(view: View, name: str) -> dict[str, dict[str, Any]]:
+    """Return what is known of each worker of a group, by its number; none for other operators."""
+    rows = dict[str, dict[str, Any]]()
+    for entry in view.entries(f"{name}.workers.*.*"):
+        number, _, what = entry.address.removeprefix(f"{name}.workers.").partition(".")
+        if what in WORKER:
+            rows.setdefault(number, {})[what] = to_json(entry.value)
+    return dict(sorted(rows.items(), key=lambda row: int(row[0])))
 
 
 def _latest_values(view: View, name: str) -> dict[str, Any]:

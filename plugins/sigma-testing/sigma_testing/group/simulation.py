@@ -170,10 +170,9 @@ class GroupSimulation:
             begin = self._replace_state()
         if self.draw.random() < 0.3:
             self._tell(KeepState())
-        n = begin.iteration
-        idle = self.draw.random() < 0.1  # no iteration: workers do something else
-        end = evolve(begin, version=begin.version + 1) if idle else self.reference.end(n, self.draw)
-        self._tell(Advance(begin, end, self.reference.live(n)))
+        measured = evolve(begin, version=begin.version + 1)  # the state stays
+        end = measured if self.draw.random() < 0.15 else self.reference.end(begin.iteration, self.draw)
+        self._tell(Advance(begin, end, self.reference.live(begin.iteration)))
         if self.draw.random() < 0.05:
             self.network.call_later(self.draw.uniform(0.0, 1.0), self._withdraw)
 
@@ -227,8 +226,7 @@ class GroupSimulation:
             case RunBurst(order):
                 self.checks.expect(worker.run is None, f"worker {worker.number} begins a burst that it computes")
                 worker.run = RunningBurst(order, order.commit.position.iteration, worker.state)
-                idle = order.end.iteration == worker.run.at
-                self.network.call_soon(self._report if idle else self._post, worker, worker.run)
+                self.network.call_soon(self._post, worker, worker.run)
             case PromoteState():
                 worker.state = worker.beside
                 self.checks.check_state(worker)
@@ -281,6 +279,9 @@ class GroupSimulation:
             return
         rate = run.order.live["rate"]
         shown = {i: digest(run.state, run.at, rate, i) for i in run.order.shards[worker.number]}
+        if run.at == run.order.end.iteration:  # the state is measured
+            self._report(worker, run, shown)
+            return
         self.network.carry(self._show, worker.number, run.order.generation, run.at, shown)
 
     def _show(self, number: int, generation: int, n: int, shown: Mapping[int, Digest]) -> None:
@@ -305,18 +306,15 @@ class GroupSimulation:
         if not worker.alive or worker.run is not run or run.at != n or missing_peers(self.network, worker.number, run):
             return
         run.at, run.state = n + 1, next_state(run.state, self.reference.position(n), summed)
-        self.network.call_soon(self._post if run.at < run.order.end.iteration else self._report, worker, run)
+        if run.at < run.order.end.iteration:
+            self.network.call_soon(self._post, worker, run)
+            return
+        self._report(worker, run)
 
-    def _report(self, worker: SimulatedWorker, run: RunningBurst) -> None:
-        """Let a worker report the state after a burst."""
-        if worker.frozen:
-            worker.inbox.append((self._report, (worker, run)))
-            return
-        if not worker.alive or worker.run is not run:
-            return
+    def _report(self, worker: SimulatedWorker, run: RunningBurst, records: Mapping[int, Digest] | None = None) -> None:
         worker.run, worker.beside = None, run.state
         commit = Commit(run.order.end, run.order.generation)
-        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state), worker.number))
+        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state), records))
 
     def _tick_worker(self, worker: SimulatedWorker) -> None:
         if not worker.alive:

@@ -20,6 +20,7 @@ from attrs import evolve
 
 from sigma_kernel import Environment
 from sigma_kernel.contracts import GroupOperator
+from sigma_kernel.summary import Summary
 from sigma_run import config
 from sigma_testing.suite import Suite
 
@@ -102,13 +103,19 @@ class GroupTrainingSuite(Suite):
 
     def train(self, case: str, workers: int, folder: Path | None = None) -> str | None:
         """Return the hash of the parameters after training."""
+        return self.summarise(case, workers, folder).parameters_sha256
+
+    def summarise(self, case: str, workers: int, folder: Path | None = None) -> Summary:
+        """Return the summary of training, with what is measured of its splits."""
         with self.build(case, workers, folder) as environment:
-            return environment.run(progress=False).parameters_sha256
+            return environment.run(progress=False)
 
     @pytest.mark.parametrize("case", CASES)
     def test_the_parameters_are_those_of_local(self, case: str) -> None:
-        """Train each kind of network to the bits of the operator `local`."""
-        assert self.train(case, 3) == self.train(case, 0), "3 workers give other bits than `local`."
+        """Train and evaluate each kind of network to the bits of the operator `local`."""
+        own, local = self.summarise(case, 3), self.summarise(case, 0)
+        assert own.parameters_sha256 == local.parameters_sha256, "3 workers give other bits than `local`."
+        assert own.metrics == local.metrics, f"3 workers measure {own.metrics}, and `local` {local.metrics}."
 
     def test_the_number_of_workers_changes_no_bits(self) -> None:
         """Train by 1, 2 and 4 workers."""

@@ -8,6 +8,7 @@ open blocks, a block here is a lot of rows drawn from them: see :mod:`sigma_trai
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from functools import partial
@@ -150,6 +151,11 @@ class Feed:
     def iteration_in_epoch(self, at: Cursor) -> int:
         """Return the number of iterations of the epoch before a cursor."""
         return self._before[at.block] + at.row // self.batch_size
+
+    def seek(self, iterations: int) -> Cursor:
+        """Return the cursor after so many iterations of the first epoch, which has more."""
+        block = bisect_right(self._before, iterations) - 1
+        return Cursor(0, block, (iterations - self._before[block]) * self.batch_size)
 
     @property
     def sizes(self) -> list[int]:

@@ -3,8 +3,8 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``operator.workers``, ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in
-``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
+``operator.workers``, ``workers.<number>.rate`` ..., ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever
+hooks declare in ``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
 ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
 
@@ -38,6 +38,12 @@ COUNTS = {
 }
 WORKERS = "operator.workers"
 _WORKERS = Kind(int, 1, doc="Workers that compute the shards of batches; the number changes no bits.")
+WORKER = {  # what is shown of a worker, at workers.<number>.<name>
+    "rate": Kind(float, 0, doc="Rows of batches that the worker computes.", unit="per second"),
+    "shards": Kind(int, 0, doc="The shards of a batch that the worker computes."),
+    "generation": Kind(int, 0, doc="The generation of the group that the worker has joined."),
+    "seen": Kind(float, 0, doc="The time since the operator has heard of the worker.", unit="seconds"),
+}
 PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
@@ -45,6 +51,7 @@ class Readable(Protocol):
     """The run as bindings read it."""
 
     phases: dict[str, float]
+    workers: Mapping[int, Any]
 
     @property
     def setup(self) -> Setup:
@@ -133,6 +140,12 @@ def published_bindings(addresses: Iterable[str]) -> dict[str, Binding]:
     return dict.fromkeys(addresses, Binding(_published_value))
 
 
+def worker_bindings(workers: Iterable[int]) -> dict[str, Binding]:
+    """Return the bindings of what is shown of the workers of a group."""
+    kinds = {f"workers.{number}.{name}": kind for number in workers for name, kind in WORKER.items()}
+    return {address: Binding(_worker, None, kind) for address, kind in kinds.items()}
+
+
 def numbers(session: Readable) -> dict[str, float]:
     """Return the numbers that can be set; parameters are arrays, and are not among them."""
     setup, epochs = session.setup, session.epochs
@@ -176,6 +189,11 @@ def _published_value(session: Readable, address: str) -> Any:
 
 def _phase(session: Readable, address: str) -> float:
     return session.phases[address.removeprefix("phases.")]
+
+
+def _worker(session: Readable, address: str) -> Any:
+    _, number, name = address.split(".")
+    return getattr(session.workers.get(int(number)), name, NOTHING)
 
 
 def _goal(session: Readable, _: str) -> int | None:

@@ -25,7 +25,14 @@ from sigma_training.hooks.background import Background
 from sigma_training.hooks.context import P, R
 from sigma_training.hooks.order import look_up
 from sigma_training.session import goals
-from sigma_training.session.bindings import PHASES, Binding, bindings, numbers, published_bindings
+from sigma_training.session.bindings import (
+    PHASES,
+    Binding,
+    bindings,
+    numbers,
+    published_bindings,
+    worker_bindings,
+)
 from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.queue import Queue, Request
 from sigma_training.session.state import Present, RunState, Setup
@@ -66,6 +73,7 @@ class CurrentRun:
     background: Background
     environment: Host
     queue: Queue = field(factory=Queue, init=False)
+    workers: Mapping[int, Any] = field(factory=dict, init=False)  # of a group, by number
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
     commands: Commander = field(init=False)  # applies what hooks command, and sets what others put at an address
     _bound: dict[str, Binding] = field(factory=dict, init=False)
@@ -199,9 +207,15 @@ class CurrentRun:
         if new := [address for address in addresses if address not in self._bound]:
             self._bind(published_bindings(new))
 
+    def show_workers(self, workers: Mapping[int, Any]) -> None:
+        """Bind ``workers.<number>.rate`` and others of the workers of a group, in place of those of earlier ones."""
+        if self.workers.keys() != workers.keys():
+            self.workers = workers
+            self._rebind()
+
     def _rebind(self) -> None:
         """Bind the addresses of the setup, and remove those that are gone."""
-        wanted = bindings(self.setup, self.state.published)
+        wanted = {**bindings(self.setup, self.state.published), **worker_bindings(self.workers)}
         for address in self._bound.keys() - wanted.keys():
             self.registry.remove(address)
             del self._bound[address]

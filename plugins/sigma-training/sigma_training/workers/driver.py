@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -38,17 +38,22 @@ from sigma_kernel.contracts.grouping import (
     Withdraw,
 )
 from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
+from sigma_kernel.plugins.catalogue import catalogue
+from sigma_kernel.plugins.dumping import Dumper
 from sigma_step.graphs import training_step
+from sigma_step.steps import Steps
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.sharding import BurstWithdrawn
 from sigma_training.hooks.background import HookCall
+from sigma_training.passes import Piece, SplitPass
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from
+from sigma_training.workers.attendance import Attendance
 from sigma_training.workers.blueprint import make_blueprint
-from sigma_training.workers.calls import CallResult, SentCall, describe_hook, send_call
-from sigma_training.workers.replica import BurstRecords
+from sigma_training.workers.calls import describe_hook, send_call
+from sigma_training.workers.replica import CALLS, MEASURED, BurstRecords
 
 WAIT = 0.02  # seconds that the thread waits for events
 ROWS = ("joined", "lost", "generation")  # notices that are rows of the journal
@@ -66,11 +71,15 @@ class Held:
 
     def fits(self, run: Present) -> bool:
         """Return whether the run is in this state; layer state that begins anew with an epoch, workers renew too."""
-        state, setup = run.state, run.setup
-        if setup is not self.setup or state.live is not self.live or state.moment.iteration != self.iteration:
+        begins = not run.setup.feed.iteration_in_epoch(run.state.cursor)
+        return self.equals(run, run.setup.model.fresh_state() if begins else ())
+
+    def equals(self, run: Present, but: Collection[str] = ()) -> bool:
+        """Return whether the run is in this state, but for some arrays."""
+        state = run.state
+        if run.setup is not self.setup or state.live is not self.live or state.moment.iteration != self.iteration:
             return False
-        fresh = set() if setup.feed.iteration_in_epoch(state.cursor) else {*setup.model.fresh_state()}
-        return all(value is self.arrays.get(name) for name, value in state.arrays.items() if name not in fresh)
+        return all(value is self.arrays.get(name) for name, value in state.arrays.items() if name not in but)
 
 
 @define(eq=False)
@@ -97,6 +106,7 @@ class GroupDriver:
     _error: BaseException | None = field(default=None, init=False)  # of the thread
     _held: Held | None = field(default=None, init=False)
     _version: int = field(default=0, init=False)
+    _attendance: Attendance = field(factory=Attendance, init=False)
     _lost: int = field(default=0, init=False)  # workers, since the last commit
     _ended: bool = field(default=False, init=False)
 
@@ -108,6 +118,7 @@ class GroupDriver:
             self._end(self._transport)
         if self._folder is not None:
             self._folder.cleanup()
+        self.current.show_workers({})
 
     def _end(self, transport: Transport) -> None:
         """End the workers."""
@@ -129,21 +140,32 @@ class GroupDriver:
         records, state = self._run_burst(len(batches.rows), run.state.workers(run.setup))
         arrays = {name: run.setup.to_device(state.arrays[name]) for name in steps.arrays}
         self._held = Held(run.setup, run.state.live, arrays, run.state.moment.iteration + records.done)
+        run.setup.evaluator.delegate_to(self.measure)
         return Burst(arrays, records.ring, records.done, records.published)
 
     def _run_burst(self, n: int, workers: int) -> tuple[BurstRecords, Checkpoint]:
         """Return the records of a burst and the state after it; it is computed once more if all workers are lost."""
         while True:
-            begin = self._group.commit.position
-            end = Position(begin.epoch, begin.iteration + n, begin.version)
-            self._tell(Advance(begin, end, {"workers": workers}))
-            committed = self._await("committed", "rewound")
-            if committed.kind == "rewound":
-                continue
-            self._lost = 0
+            records = self._advance(lambda begin: evolve(begin, iteration=begin.iteration + n), {"workers": workers})
             self._tell(KeepState())
             if self._await("kept", "rewound").kind == "kept":
-                return committed.records[0], self._state
+                return records[0], self._state
+
+    def _ask(self, live: Mapping[str, Any]) -> Sequence[Any]:
+        """Return what the members report of a burst without iterations, which leaves the state as it is."""
+        self._version += 1
+        return self._advance(lambda begin: evolve(begin, version=self._version), live)
+
+    def _advance(self, end: Callable[[Position], Position], live: Mapping[str, Any]) -> Sequence[Any]:
+        """Return what the members report of a burst, once it is committed."""
+        while True:
+            with self._gate:
+                if self._group.burst is None:  # else the group has gone back before it was ordered
+                    begin = self._group.commit.position
+                    self._tell(Advance(begin, end(begin), live))
+            if (notice := self._await("committed", "rewound")).kind == "committed":
+                self._lost = 0
+                return notice.records  # type: ignore[no-any-return]
 
     # -- hooks of local scope ------------------------------------------------------------------------------------------
     def run_calls(self, calls: Sequence[HookCall]) -> bool:
@@ -156,10 +178,12 @@ class GroupDriver:
         run = self.current.present
         self._share(run)
         try:
-            results = self._compute_calls([send_call(call, self._table(call.name, call.hook), run) for call in calls])
+            reports = self._ask({CALLS: [send_call(call, self._table(call.name, call.hook), run) for call in calls]})
         except BurstWithdrawn:
             return False
-        for call, result in zip(calls, results, strict=True):
+        results = {scope: result for report in reports for scope, result in report.items()}
+        for call in calls:
+            result = results[call.scope]
             call.take_result(result.row, result.seconds)
             for name, data in result.files.items():
                 call.write(name, data)
@@ -167,34 +191,32 @@ class GroupDriver:
                 self.current.log(f"hook {call.name!r} failed in {call.scope.rstrip('.')}: {result.traceback}")
         return True
 
-    def _compute_calls(self, calls: Sequence[SentCall]) -> list[CallResult]:
-        """Return the results of calls; they are run once more if all workers are lost."""
-        while True:
-            begin, self._version = self._group.commit.position, self._version + 1
-            self._tell(Advance(begin, evolve(begin, version=self._version), {"calls": calls}))
-            committed = self._await("committed", "rewound")
-            if committed.kind == "committed":
-                self._keep_version()
-                results = {scope: result for own in committed.records for scope, result in own.items()}
-                return [results[call.scope] for call in calls]
-
-    def _keep_version(self) -> None:
-        """Let the group know that the operator has the state after calls: it is the one before them."""
-        assert self._transport is not None
-        with self._gate:
-            self._lost = 0
-            if (commit := self._group.commit).position.version == self._version:
-                state = self._state
-                self._transport.provide(commit, lambda: state)
-                self._tell(StateKept(commit))
-                return
-        self._await("rewound")  # all workers were lost meanwhile
-
     def _table(self, name: str, hook: Hook) -> Any:
         """Return the table by which workers make a hook."""
         if name not in self._tables or self._tables[name][0] is not hook:
             self._tables[name] = hook, describe_hook(f"{self.current.setup.name}.hooks.{name}", hook)
         return self._tables[name][1]
+
+    # -- passes over a split -------------------------------------------------------------------------------------------
+    def measure(self, steps: Steps, what: SplitPass) -> list[Piece] | None:
+        """Return what the workers measure of a pass over a split; None if it is to be measured in this process.
+
+        So it is if there is one worker, or if they do not hold the state, or cannot make the metrics.
+        """
+        run = self.current.present
+        if self._ended or self._held is None or steps.arrays is not run.state.arrays or not self._held.equals(run):
+            return None
+        if self._group.size == 1 or (plain := write_pass(what)) is None:
+            return None
+        try:
+            reports = self._ask({MEASURED: plain})
+        except BurstWithdrawn:
+            return None
+        if error := next((report.error for report in reports if report.error), ""):
+            self.current.log(f"a pass over the split {what.on!r} is measured by the operator alone: {error}")
+            return None
+        pieces = {number: part for report in reports for number, part in report.pieces.items()}
+        return [piece for number in sorted(pieces) for piece in pieces[number]]
 
     # -- the state of the run ------------------------------------------------------------------------------------------
     def _share(self, run: Present) -> None:
@@ -269,6 +291,7 @@ class GroupDriver:
         assert self._transport is not None
         with self._gate:
             outputs = self._group.on(event)
+            self._attendance.note(event, outputs, self._group.roster, self.current.setup.feed.batch_size)
             self._transport.send([output for output in outputs if not isinstance(output, Notice)])
             self._notices.extend(output for output in outputs if isinstance(output, Notice))
             self._gate.notify_all()
@@ -293,6 +316,7 @@ class GroupDriver:
     def _act(self, notice: Notice) -> None:
         if notice.kind in ROWS:
             about = {"worker": notice.worker} if notice.kind != "generation" else {"generation": notice.generation}
+            self.current.show_workers(self._attendance.rows)
             self.current.note({"event": notice.kind, **about, **({"text": notice.text} if notice.text else {})})
         if notice.kind == "lost":
             self._replace_worker(notice)
@@ -333,6 +357,14 @@ def without_hooks(saved: Checkpoint) -> Checkpoint:
     """Return a snapshot for workers, which have no hooks: those of local scope are sent with each call."""
     changes = {name: change for name, change in saved.values["changes"].items() if name not in ("hooks", "times")}
     return evolve(saved, values={**saved.values, "changes": changes, "hooks": {}})
+
+
+def write_pass(what: SplitPass) -> SplitPass | None:
+    """Return a pass with its metrics as plain values; None for metrics that other processes cannot make."""
+    try:
+        return what if what.metrics is None else evolve(what, metrics=Dumper(catalogue()).dump(what.metrics))
+    except SigmaConfigError:  # such as a class of a script
+        return None
 
 
 def start_transport(operator: GroupOperator, blueprint: Blueprint, workers: int) -> Transport:

@@ -146,17 +146,10 @@ class GroupWorker:
         """Compute a burst, unless it was dropped meanwhile."""
         dropped = lambda: not self._is_wanted(order.generation)  # noqa: E731
         try:
-            event = self._report(order, dropped)
+            commit, digest, records = self._current_replica.compute(order, self.number, self.channel, dropped)
         except BurstDropped:
             return
-        self._tell(event)
-
-    def _report(self, order: ComputeOrder, is_dropped: Callable[[], bool]) -> WorkerComputed:
-        """Compute a burst, or run hooks if it has no iterations; return what to report."""
-        if order.end.iteration == order.commit.position.iteration:
-            return WorkerComputed(self.number, *self._current_replica.run_calls(order, self.number))
-        commit, digest, records = self._current_replica.compute(order, self.number, self.channel, is_dropped)
-        return WorkerComputed(self.number, commit, digest, records if self.number == min(order.shards) else None)
+        self._tell(WorkerComputed(self.number, commit, digest, records))
 
     def _is_wanted(self, generation: int) -> bool:
         with self._gate:
