@@ -20,7 +20,7 @@ from sigma_step.steps import Steps
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator
 from sigma_training.evaluator import Evaluator
-from sigma_training.passes import Piece, SplitPass
+from sigma_training.passes import SplitPass, SplitPiece
 
 NORMALISED = """format = 1
 [run]
@@ -95,7 +95,7 @@ def watching(patch: pytest.MonkeyPatch, each: Callable[..., object] = lambda par
     """Note who measures which part of a pass, by the name of the thread; ``each`` is called before a part."""
     parts, original = list[Any](), Evaluator.measure
 
-    def measure(self: Evaluator, steps: Steps, what: SplitPass, part: int = 0, parts_: int = 1) -> Iterator[Piece]:
+    def measure(self: Evaluator, steps: Steps, what: SplitPass, part: int = 0, parts_: int = 1) -> Iterator[SplitPiece]:
         each(part)
         if what.metrics != {}:  # of the hook that evaluates by default
             parts.append((threading.current_thread().name, part, parts_))

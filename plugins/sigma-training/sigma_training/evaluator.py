@@ -41,12 +41,12 @@ from sigma_training.data.preprocessing import (
     conform,
     is_finite,
 )
-from sigma_training.passes import Piece, SplitPass, join_pieces
+from sigma_training.passes import SplitPass, SplitPiece, join_pieces
 
 EDITED = "default:edited-rows"  # the data set that leaves rows of another one out, and gives them other labels
 TOGETHER = 4096  # rows that are judged at once, and that a worker evaluates at once
 
-Delegate = Callable[[Steps, SplitPass], Iterable[Piece] | None]
+Delegate = Callable[[Steps, SplitPass], Iterable[SplitPiece] | None]
 
 
 def join_losses(parts: Sequence[RowLosses]) -> RowLosses:
@@ -162,11 +162,11 @@ class Evaluator:
         """Ask others for what passes measure, from now on; for None, a pass is measured here, to the same bits."""
         self._delegate = delegate
 
-    def _pass(self, steps: Steps, what: SplitPass) -> Iterable[Piece]:
+    def _pass(self, steps: Steps, what: SplitPass) -> Iterable[SplitPiece]:
         pieces = None if self._delegate is None else self._delegate(steps, what)
         return self.measure(steps, what) if pieces is None else pieces
 
-    def measure(self, steps: Steps, what: SplitPass, part: int = 0, parts: int = 1) -> Iterator[Piece]:
+    def measure(self, steps: Steps, what: SplitPass, part: int = 0, parts: int = 1) -> Iterator[SplitPiece]:
         """Yield what one of several parts of a pass measures, in the order of its rows."""
         feed, model = self._feed(what.on, what.edited), self.programs.model
         count = feed.iterations_per_epoch
@@ -177,9 +177,9 @@ class Evaluator:
             batches = feed.next_batches(at := feed.seek(done), min(most, end - done))
             n, size = batches.rows.shape
             if what.metrics is None:
-                yield Piece(at.block, size, n, self._row_losses(steps, batches, feed.numbers(at)))
+                yield SplitPiece(at.block, size, n, self._row_losses(steps, batches, feed.numbers(at)))
             else:
-                yield Piece(at.block, size, n, self._ring(evaluation_step, steps, batches, *about))
+                yield SplitPiece(at.block, size, n, self._ring(evaluation_step, steps, batches, *about))
             done += n
 
     # -- rows ----------------------------------------------------------------------------------------------------------

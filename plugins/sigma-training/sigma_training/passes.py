@@ -26,7 +26,7 @@ class SplitPass:
 
 
 @frozen(eq=False)
-class Piece:
+class SplitPiece:
     """What a pass measures of some consecutive minibatches, which have the same size and are from one block.
 
     Args:
@@ -47,10 +47,10 @@ class Piece:
         return self.count * self.size
 
 
-def join_pieces(pieces: Iterable[Piece]) -> Iterator[Piece]:
+def join_pieces(pieces: Iterable[SplitPiece]) -> Iterator[SplitPiece]:
     """Yield records of a step as one pass has them: those of neighbours from the same block are joined."""
     for (block, size), every in groupby(pieces, key=lambda piece: (piece.block, piece.size)):
         first, *others = every
         names, count = [*first.records], sum(piece.count for piece in (first, *others))
         records = {name: np.concatenate([piece.records[name] for piece in (first, *others)]) for name in names}
-        yield Piece(block, size, count, records if others else first.records)
+        yield SplitPiece(block, size, count, records if others else first.records)

@@ -139,7 +139,7 @@ class GroupChecks:
     def _check_measured(self, notice: Notice) -> None:
         world, n = self.world, notice.position.iteration
         state, rate = world.reference.states[n], world.reference.live(n)["rate"]
-        measured = [row for records in notice.records for row in (records or {}).items()]
+        measured = [row for records in notice.records for row in records.items()]
         expected = {i: digest(state, n, rate, i) for i in range(world.schedule.shards)}
         once = len(measured) == len(expected) and dict(measured) == expected
         self.expect(once, "a state is measured without all shards, or with other bits")

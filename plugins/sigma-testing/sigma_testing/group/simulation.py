@@ -170,9 +170,7 @@ class GroupSimulation:
             begin = self._replace_state()
         if self.draw.random() < 0.3:
             self._tell(KeepState())
-        measured = evolve(begin, version=begin.version + 1)  # the state stays
-        end = measured if self.draw.random() < 0.15 else self.reference.end(begin.iteration, self.draw)
-        self._tell(Advance(begin, end, self.reference.live(begin.iteration)))
+        self._tell(Advance(begin, self.reference.end(begin, self.draw), self.reference.live(begin.iteration)))
         if self.draw.random() < 0.05:
             self.network.call_later(self.draw.uniform(0.0, 1.0), self._withdraw)
 
@@ -280,7 +278,7 @@ class GroupSimulation:
         rate = run.order.live["rate"]
         shown = {i: digest(run.state, run.at, rate, i) for i in run.order.shards[worker.number]}
         if run.at == run.order.end.iteration:  # the state is measured
-            self._report(worker, run, shown)
+            report(self, worker, run, shown)
             return
         self.network.carry(self._show, worker.number, run.order.generation, run.at, shown)
 
@@ -309,12 +307,7 @@ class GroupSimulation:
         if run.at < run.order.end.iteration:
             self.network.call_soon(self._post, worker, run)
             return
-        self._report(worker, run)
-
-    def _report(self, worker: SimulatedWorker, run: RunningBurst, records: Mapping[int, Digest] | None = None) -> None:
-        worker.run, worker.beside = None, run.state
-        commit = Commit(run.order.end, run.order.generation)
-        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state), records))
+        report(self, worker, run, {})
 
     def _tick_worker(self, worker: SimulatedWorker) -> None:
         if not worker.alive:
@@ -371,6 +364,15 @@ class GroupSimulation:
     def _sleep(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
         if self.time > self._asleep + 3.0:  # workers are patient
             self._asleep = self.time + min(fault.seconds, 3.0)
+
+
+def report(
+    simulation: GroupSimulation, worker: SimulatedWorker, run: RunningBurst, records: Mapping[int, Digest]
+) -> None:
+    """Let a worker report that it has computed a burst, with what it has measured."""
+    worker.run, worker.beside = None, run.state
+    commit = Commit(run.order.end, run.order.generation)
+    simulation._receive(worker, WorkerComputed(worker.number, commit, str(run.state), records))
 
 
 def accuse(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:

@@ -46,7 +46,7 @@ from sigma_step.steps import Steps
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.sharding import BurstWithdrawn
 from sigma_training.hooks.background import HookCall
-from sigma_training.passes import Piece, SplitPass
+from sigma_training.passes import SplitPass, SplitPiece
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from
@@ -198,7 +198,7 @@ class GroupDriver:
         return self._tables[name][1]
 
     # -- passes over a split -------------------------------------------------------------------------------------------
-    def measure(self, steps: Steps, what: SplitPass) -> list[Piece] | None:
+    def measure(self, steps: Steps, what: SplitPass) -> list[SplitPiece] | None:
         """Return what the workers measure of a pass over a split; None if it is to be measured in this process.
 
         So it is if there is one worker, or if they do not hold the state, or cannot make the metrics.

@@ -17,7 +17,7 @@ from sigma_kernel.plugins.resolver import resolve_components
 from sigma_step.steps import compute_fused
 from sigma_training.group.sharding import ShardedStep
 from sigma_training.group.shares import assign_shards
-from sigma_training.passes import Piece, SplitPass
+from sigma_training.passes import SplitPass, SplitPiece
 from sigma_training.session.snapshot import snapshot
 from sigma_training.session.state import Present, count_burst, renew_layer_state, steps_of
 from sigma_training.workers.calls import CallResult, run_call
@@ -48,7 +48,7 @@ class CopiedState:
 class MeasuredParts:
     """What a worker measures of a pass over a split: the pieces of its shards by number, or why it cannot."""
 
-    pieces: Mapping[int, Sequence[Piece]] = field(factory=dict)
+    pieces: Mapping[int, Sequence[SplitPiece]] = field(factory=dict)
     error: str = ""
 
 
@@ -110,7 +110,7 @@ class Replica:
 
     def _measure(self, order: ComputeOrder, worker: int, is_dropped: Callable[[], bool]) -> MeasuredParts:
         """Return what a pass measures in the parts of this worker's shards; errors are those of the operator, too."""
-        run, pieces, count = self.committed.run, dict[int, list[Piece]](), sum(map(len, order.shards.values()))
+        run, pieces, count = self.committed.run, dict[int, list[SplitPiece]](), sum(map(len, order.shards.values()))
         try:
             what = self._resolve(order.live[MEASURED])
             for number in order.shards[worker]:
