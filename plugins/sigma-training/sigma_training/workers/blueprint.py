@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from sigma_kernel.contracts.grouping import Channel
+from sigma_kernel.contracts.grouping import Channel, GroupOperator
 from sigma_kernel.contracts.running import Trainer
 from sigma_kernel.contracts.storing import ConfigurationFormat
 from sigma_kernel.errors import SigmaPluginError
@@ -35,6 +35,7 @@ class TrainingBlueprint:
         modules: The packages and modules whose own code may be imported.
         paths: Where these are looked for, beside the places of the interpreter.
         patience: Seconds without an order after which a worker ends.
+        shards: Parts that every batch is cut into.
     """
 
     trainer: str
@@ -45,6 +46,7 @@ class TrainingBlueprint:
     modules: Sequence[str]
     paths: Sequence[str] = field(factory=lambda: [os.getcwd(), *sys.path])
     patience: float = 5.0
+    shards: int = 1
     __repr__ = brief
 
     def serve(self, worker: int, channel: Channel) -> None:
@@ -60,6 +62,7 @@ class TrainingBlueprint:
         self._check_plugins()
         environment = _configuration_format().build(self.text, Path(self.folder), self.modules)
         trainer = environment.trainer(self.trainer)
+        trainer.operator = {"type": "default:operator", "shards": self.shards}
         trainer.learn_from(self.learned)
         return Replica(trainer.session)
 
@@ -77,12 +80,13 @@ def _configuration_format() -> ConfigurationFormat:
     return Resolver(catalogue())("configuration", "default:run")  # type: ignore[no-any-return]
 
 
-def make_blueprint(trainer: Trainer, learned: Learned, folder: Path, patience: float) -> TrainingBlueprint:
-    """Return the blueprint of a prepared trainer; arrays that it needs are saved in a folder.
+def make_blueprint(trainer: Trainer, learned: Learned, folder: Path, operator: GroupOperator) -> TrainingBlueprint:
+    """Return the blueprint of a prepared trainer for an operator; arrays that it needs are saved in a folder.
 
     Raises SigmaConfigError for what other processes cannot make.
     """
     text = _configuration_format().describe_trainer(trainer, folder)
     modules = sorted({name.partition(".")[0] for name in [*sys.modules]})
     start, plugins = str(folder.absolute()), catalogue().versions()
-    return TrainingBlueprint(trainer.name, text, learned, start, plugins, modules, patience=patience)
+    blueprint = TrainingBlueprint(trainer.name, text, learned, start, plugins, modules)
+    return evolve(blueprint, patience=operator.lost_after, shards=operator.shards)

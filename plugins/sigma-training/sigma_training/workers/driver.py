@@ -165,7 +165,7 @@ class GroupDriver:
             training_step(setup.model, setup.feed.batch_size)  # raises what is wrong here, before a worker does
         self._folder = TemporaryDirectory(prefix="sigma-")
         trainer, folder = self.current.environment.trainers[setup.name], Path(self._folder.name)
-        blueprint = make_blueprint(trainer, learned_from(state, setup), folder, operator.lost_after)
+        blueprint = make_blueprint(trainer, learned_from(state, setup), folder, operator)
         self._group = WorkerGroup(operator.shards, operator.at_least, operator.lost_after, commit)
         self._transport = start_transport(operator, blueprint, state.workers(setup))
         self._transport.provide(commit, lambda: saved)
