@@ -12,12 +12,13 @@ from attrs import evolve, field, frozen
 from sigma_kernel.contracts.grouping import Channel, GroupOperator
 from sigma_kernel.contracts.running import Trainer
 from sigma_kernel.contracts.storing import ConfigurationFormat
-from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.errors import SigmaDataError, SigmaPluginError
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_training.compatibility import differences
 from sigma_training.components import Learned
+from sigma_training.data.identity import changed_rows
 from sigma_training.workers.replica import Replica
 from sigma_training.workers.worker import GroupWorker
 
@@ -57,14 +58,22 @@ class TrainingBlueprint:
     def replica(self) -> Replica:
         """Return a replica of the trainer, which is prepared in this process.
 
-        Raises SigmaPluginError if plugins have other versions here, or are missing.
+        Raises SigmaPluginError if plugins have other versions here, or are missing, and SigmaDataError for other rows.
         """
         self._check_plugins()
         environment = _configuration_format().build(self.text, Path(self.folder), self.modules)
         trainer = environment.trainer(self.trainer)
         trainer.operator = {"type": "default:operator", "shards": self.shards}
         trainer.learn_from(self.learned)
+        self._check_rows(trainer.session.setup.evaluator.learned["rows"])
         return Replica(trainer.session)
+
+    def _check_rows(self, here: Mapping[str, str]) -> None:
+        if other := changed_rows(self.learned.facts_of("rows"), here):
+            raise SigmaDataError(
+                f"this worker reads other rows of {', '.join(other)} than the operator. Let both read the same files,"
+                " which nothing may change during training."
+            )
 
     def _check_plugins(self) -> None:
         here = catalogue().versions() | {plugin.name: plugin.version for plugin in catalogue().plugins}
