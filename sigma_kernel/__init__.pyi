@@ -71,6 +71,7 @@ from sigma_kernel.contracts import Journal as Journal
 from sigma_kernel.contracts import KeepOrder as KeepOrder
 from sigma_kernel.contracts import KeepState as KeepState
 from sigma_kernel.contracts import Label as Label
+from sigma_kernel.contracts import Lane as Lane
 from sigma_kernel.contracts import Layer as Layer
 from sigma_kernel.contracts import LayerEntry as LayerEntry
 from sigma_kernel.contracts import LeaveOrder as LeaveOrder

@@ -437,6 +437,18 @@ def test_an_error_in_a_worker_ends_the_run_with_its_traceback(monkeypatch: pytes
         environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
 
 
+def test_workers_that_read_other_rows_than_the_operator_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "1,2\n3,4\n" * 20)
+    operator = ThreadOperator(workers=2, shards=2)
+    network = "input() + output() + squared_difference()"
+    trainer = arrays(operator, data={"type": "table", "path": path, "target": "y"}, network=network)
+    trainer.prepare()
+    path.write_text("x,y\n" + "1,2\n3,5\n" * 20)
+    with pytest.raises(SigmaTrainingError, match=r"(?s)worker [01]: .*reads other rows of training, validation than"):
+        trainer.fit(epochs=1, progress=False)
+
+
 def test_workers_with_other_plugins_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def make_other(*given: Any) -> TrainingBlueprint:
         other = make_blueprint(*given)

@@ -13,8 +13,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "commanding": "Command CommandEffects CommandTarget CommandedRun PatternCommand CommandPlan",
-        "compute": "Array Arrays Backend Batches BindingProgram Burst Exporter Inference LoopProgram Numbers Program"
-        " Records Share Step",
+        "compute": "Array Arrays Backend Batches BindingProgram Burst Exporter Inference Lane LoopProgram Numbers"
+        " Program Records Share Step",
         "data": "Augmentation CachedData ConfigurationDraft Dataset Encoder Extractor Finding Inspection Inspector"
         " Iterator Label Preprocessor Reader Source",
         "grouping": "Advance ApplyOrder Blueprint Channel Commit ComputeOrder Dismiss GroupEvent GroupOperator"

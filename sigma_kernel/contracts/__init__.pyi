@@ -14,6 +14,7 @@ from sigma_kernel.contracts.compute import BindingProgram as BindingProgram
 from sigma_kernel.contracts.compute import Burst as Burst
 from sigma_kernel.contracts.compute import Exporter as Exporter
 from sigma_kernel.contracts.compute import Inference as Inference
+from sigma_kernel.contracts.compute import Lane as Lane
 from sigma_kernel.contracts.compute import LoopProgram as LoopProgram
 from sigma_kernel.contracts.compute import Numbers as Numbers
 from sigma_kernel.contracts.compute import Program as Program

@@ -115,11 +115,29 @@ class Burst:
 
 
 @frozen
+class Lane:
+    """Consecutive rows of a block, from row ``first`` on, that one shard of every batch has: a block of their own.
+
+    ``block`` is read when it is first used.
+    """
+
+    first: int
+    block: Arrays
+
+    __repr__ = brief
+
+
+@frozen
 class Batches:
-    """Minibatches of equal size from one block of data on the device: ``rows`` has shape ``(n, batch)``."""
+    """Minibatches of equal size from one block of data on the device: ``rows`` has shape ``(n, batch)``.
+
+    With ``lanes``, the block consists of them, and shard ``i`` of a batch has rows of lane ``i`` alone; the block as a
+    whole is read when it is first used.
+    """
 
     block: Arrays
     rows: np.ndarray
+    lanes: Sequence[Lane] = ()
 
     __repr__ = brief
 

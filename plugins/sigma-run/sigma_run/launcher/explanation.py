@@ -52,8 +52,9 @@ def _operator(session: Session) -> dict[str, Any]:
 
 
 def _blocks(rows: Dataset) -> dict[str, int]:
-    """Return how many blocks of how many rows the training split has, and of how many rows are drawn together."""
-    return {"count": rows.blocks, "rows": rows.rows(0), "together": min(rows.blocks, rows.open_blocks)}
+    """Return how many blocks of how many rows the training split has, of how many rows are drawn, and the lanes."""
+    together = min(rows.blocks, max(rows.open_blocks, rows.lanes))
+    return {"count": rows.blocks, "rows": rows.rows(0), "together": together, "lanes": rows.lanes}
 
 
 def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:

@@ -152,9 +152,10 @@ def _show(found: dict[str, Any], layers: Outline) -> None:
     _table(*_facts(found))
 
 
-def _describe_blocks(count: int, rows: int, together: int) -> str:
+def _describe_blocks(count: int, rows: int, together: int, lanes: int) -> str:
     """Return how a data set of several blocks is read, and what helps where training waits for it."""
     order = f"rows of {together} are drawn together" if together > 1 else "each is shuffled by itself"
+    order += f", in {lanes} lanes, one for each shard" if lanes > 1 else ""
     waits = "phases.data has the seconds of waiting, which more `memory` or a faster disk shortens"
     return f"{count:,} blocks of {rows:,} rows, read ahead; {order}; {waits}"
 

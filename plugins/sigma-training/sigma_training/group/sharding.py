@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel import read_only
-from sigma_kernel.contracts import Batches, Burst, Iterations, Records, Share
+from sigma_kernel.contracts import Batches, Burst, Iterations, Lane, Records, Share
 from sigma_kernel.errors import SigmaConfigError
 from sigma_step.model import WEIGHTS
 
@@ -80,7 +80,7 @@ class ShardedStep:
         arrays, rings, published = steps.arrays, list[Records](), dict[str, float]()
         for offset, rows in enumerate(batches.rows):
             shards = cut(rows, self.shards)
-            shares = self._shares(steps, arrays, batches.block, rows, offset, shards)
+            shares = self._shares(steps, arrays, batches, offset, shards)
             merged = self.exchange.merge(steps, offset, shares, len(shards))
             published |= self.exchange.losses()
             arrays = steps.apply_update(arrays, merged.gradients, merged.state, offset)
@@ -91,15 +91,10 @@ class ShardedStep:
         return Burst(arrays, ring, len(rings), published)
 
     def _shares(
-        self,
-        steps: Iterations,
-        arrays: Mapping[str, Any],
-        block: Mapping[str, Any],
-        rows: np.ndarray,
-        offset: int,
-        shards: list[Shard],
+        self, steps: Iterations, arrays: Mapping[str, Any], batches: Batches, offset: int, shards: list[Shard]
     ) -> dict[int, WeightedShare]:
-        weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
+        rows = batches.rows[offset]
+        weights = steps.weights(arrays, batches.block, rows, len(shards[0].rows), offset)
         if self.counts_rows and any(name.startswith(WEIGHTS) for name in weights):
             raise SigmaConfigError(
                 "merger: the rows of these data have weights, which only the sum of gradients takes into account. Leave"
@@ -107,8 +102,8 @@ class ShardedStep:
             )
 
         def share(number: int) -> Share:
-            shard = shards[number]
-            return steps.share(arrays, block, shard.rows, shard.start, len(rows), offset, weights)
+            shard, lane = shards[number], batches.lanes[number] if batches.lanes else Lane(0, batches.block)
+            return steps.share(arrays, lane.block, shard.rows - lane.first, shard.start, len(rows), offset, weights)
 
         numbers = self.exchange.numbers(len(shards))
         shares = zip(numbers, self.exchange.compute(share, numbers), strict=True)

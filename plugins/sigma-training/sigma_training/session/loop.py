@@ -278,6 +278,8 @@ class TrainingLoop:
         current.put(Present(run.setup, renew_layer_state(run.state, run.setup), run.progress, last))
         with Timed(current.phases, "data"):
             batches = self.batches(n)
+            for lane in () if again else batches.lanes:  # workers read their own
+                len(lane.block)
         compute = compute or compute_fused
         observed = self._observed_after(batches)
         done = self._observe(observed, batches, compute, again) if observed else self._compute(batches, compute)

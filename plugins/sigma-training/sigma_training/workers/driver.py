@@ -249,7 +249,7 @@ class GroupDriver:
                 self._table(name, hook)  # the same
         self._folder = TemporaryDirectory(prefix="sigma-")
         trainer, folder = self.current.environment.trainers[setup.name], Path(self._folder.name)
-        blueprint = make_blueprint(trainer, learned_from(state, setup), folder, operator.lost_after)
+        blueprint = make_blueprint(trainer, learned_from(state, setup), folder, operator)
         self._group = WorkerGroup(operator.shards, operator.at_least, operator.lost_after, commit)
         self._transport = start_transport(operator, blueprint, state.workers(setup))
         self._transport.provide(commit, lambda: saved)
