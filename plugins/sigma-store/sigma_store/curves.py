@@ -41,12 +41,16 @@ class CurvesReader:
         """
         if os.path.lexists(self.run / OLDER_METRICS):
             return {trainer: window.cut(own) for trainer, own in join_rows(rows(self.run, log)).items()}
+        return self.look_through(log).curves(window)
+
+    def look_through(self, log: Log) -> Levels:
+        """Return where the points of ``curves.bin`` are by now."""
         path = self.run / CURVES
         if self._levels is None or not self._levels.leads(path):
             with _open(path) as file:
                 self._levels = Levels(os.dup(file.fileno()))
         _log_damage(path, self._levels.refresh(), log)
-        return self._levels.curves(window)
+        return self._levels
 
 
 def read_curves(run: Path, log: Log, window: Window = EVERYTHING) -> dict[str, BranchedCurves]:

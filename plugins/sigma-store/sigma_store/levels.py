@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Timeline, Window, place_of
+from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch as Piece, Timeline, Window, place_of
 from sigma_store.slots import POINT, SIZE, SlotReader
 
 COLUMNS = ("iteration", "epoch", "second", *NUMBERS)  # of a slot, in the order of a curve
+EMPTY = array("I")
 AT_ONCE = 8  # slots that are read for one that is wanted, rather than each alone
 _NUMBER = {"iteration": Struct("<q"), "epoch": Struct("<q"), "second": Struct("<d")}
 
@@ -50,6 +51,8 @@ class Levels:
     _series: dict[str, int] = field(factory=dict, init=False)  # the numbers of names
     _stretches: list[Stretch] = field(factory=list, init=False)
     _places: dict[int, Stretch] = field(factory=dict, init=False)  # by their numbers
+    _lines: dict[str, Timeline[Stretch]] = field(factory=dict, init=False)  # by trainer
+    _placed: int = field(default=0, init=False)  # stretches in them
 
     @_reader.default
     def _begin(self) -> SlotReader:
@@ -91,15 +94,19 @@ class Levels:
 
     def curves(self, window: Window) -> dict[str, BranchedCurves]:
         """Return the curves of each trainer, as far as they are in a window."""
-        timelines = dict[str, Timeline[Stretch]]()
-        latest = dict[str, float]()
-        for stretch in self._stretches:
-            if stretch.slots:
+        return {name: self._read(timeline, window) for name, timeline in self._timelines().items()}
+
+    def _timelines(self) -> Mapping[str, Timeline[Stretch]]:
+        """Return the timeline of each trainer, made anew once there are more stretches."""
+        stretches = [stretch for stretch in self._stretches if stretch.slots]
+        if len(stretches) != self._placed:
+            self._lines, self._placed, latest = {}, len(stretches), dict[str, float]()
+            for stretch in stretches:
                 name = stretch.head["trainer"]
                 back = stretch.first < latest.get(name, -inf)
-                timelines.setdefault(name, Timeline()).add(place_of(stretch.head), stretch.first, stretch, back)
+                self._lines.setdefault(name, Timeline()).add(place_of(stretch.head), stretch.first, stretch, back)
                 latest[name] = stretch.latest
-        return {name: window.cut(self._read(timeline, window)) for name, timeline in timelines.items()}
+        return self._lines
 
     def _read(self, timeline: Timeline[Stretch], window: Window) -> BranchedCurves:
         names = [name for name in self._series if window.names is None or name in window.names]
@@ -109,7 +116,29 @@ class Levels:
             numbers = {name: self._series[name] for name in names if self._series[name] in stretch.slots}
             return {name: self._curve(self._select(stretch, n, levels[n], end, window)) for name, n in numbers.items()}
 
-        return timeline.curves(read)
+        return window.cut(timeline.curves(read))
+
+    def points(self, trainer: str, name: str, window: Window, after: int) -> tuple[int, list[Piece]]:
+        """Return what there is of a value on all branches, and a cursor: in a window, or every point after a cursor."""
+        timeline, series = self._timelines().get(trainer), self._series.get(name)
+        if timeline is None or series is None:
+            return 0, []
+        end, pieces = 0, list[Piece]()
+        for branch, own in zip(timeline.branches, timeline.stretches, strict=True):
+            for stretch, reach in own:
+                slots = stretch.slots.get(series, [EMPTY])[0]
+                first, count = max(0, after - end), self._count(stretch, slots, reach)
+                pieces += (
+                    [Piece(branch.number, self._curve(np.array(slots[first:count])))] if 0 < after < end + count else []
+                )
+                end += count
+        return end, pieces if after else self._read(timeline, window).stretches(name)
+
+    def _count(self, stretch: Stretch, slots: Sequence[int], end: float) -> int:
+        """Return how many slots of a stretch have points up to an iteration."""
+        if stretch.latest <= end:
+            return len(slots)
+        return bisect_right(slots, end, key=lambda slot: self._place(slot, "iteration"))
 
     def _choose_level(self, timeline: Timeline[Stretch], series: int, window: Window) -> int:
         """Return the lowest level at which a series has no more points than are asked for, or the highest."""
@@ -125,9 +154,7 @@ class Levels:
         chosen, after = list["array[int]"](), -1
         for lower in range(min(level, len(stretch.slots[series]) - 1), -1, -1):
             slots = stretch.slots[series][lower]
-            first, last = bisect_right(slots, after), len(slots)
-            if stretch.latest > end:
-                last = bisect_right(slots, end, key=lambda slot: self._place(slot, "iteration"))
+            first, last = bisect_right(slots, after), self._count(stretch, slots, end)
             if window.span is not None:
                 first, last = self._narrow(slots, window, lower, first, last)
             if first < last:

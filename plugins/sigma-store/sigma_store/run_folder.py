@@ -23,7 +23,7 @@ from attrs import Factory, define, field
 
 from sigma_kernel.contracts import storing
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, NoRows, Row, RowWriter, Store, StoredRun
-from sigma_kernel.curves import BranchedCurves, Window
+from sigma_kernel.curves import BranchedCurves, Stretch, Window
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_store import files
 from sigma_store.chain import JournalExcerpt
@@ -218,9 +218,20 @@ class FolderRun(StoredRun):
         with self._reading:
             return self._curves.read(log, window) if self._has_metrics() else {}
 
+    def points(self, trainer: str, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return what is stored of a value on all branches, read as far as it is wanted."""
+        if os.path.lexists(self.path / OLDER_METRICS) or not self._has_metrics():
+            return super().points(trainer, name, window, after)
+        with self._reading:
+            return self._curves.look_through(_silent).points(trainer, name, window, after)
+
     def _has_metrics(self) -> bool:
         paths = [self.path / name for name in ROWS["metrics"] if os.path.lexists(self.path / name)]
         return bool(paths) and all(path.is_file() and not path.is_symlink() for path in paths)
+
+
+def _silent(text: str) -> None:
+    """Log nothing: reading all of the curves logs what is damaged."""
 
 
 class FolderStore(Store):

@@ -29,6 +29,7 @@ from sigma_kernel.curves import (
     BranchedCurves,
     Curve,
     Stretch,
+    Window,
     concatenate_curves,
     downsample,
     evenly_thinned,
@@ -208,6 +209,13 @@ class History(Mapping[str, np.ndarray]):
         return parts.before + count, [
             Stretch(n, downsample(curve, max(2, int(len(curve.values) * share)))) for n, curve in curves
         ]
+
+    def points(self, name: str, window: Window, after: int) -> tuple[int, list[Stretch]]:
+        """Return the part of a name in a window, on all branches, or all since a cursor; and the next cursor."""
+        cursor, new = self.stretches_since(name, after, window.most)
+        if after or name not in self:
+            return cursor, new
+        return cursor, window.cut(self.branched_curves(name)).stretches(name)
 
     def news(self, cursors: dict[str, int]) -> dict[str, np.ndarray]:
         """Return the values of each name since a cursor, and advance the cursors, for the training thread."""
