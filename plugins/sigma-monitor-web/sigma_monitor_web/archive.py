@@ -26,7 +26,7 @@ from sigma_kernel.contracts import (
     StoredRun,
     Stretch,
 )
-from sigma_kernel.curves import BranchedCurves, Curve, downsample, part
+from sigma_kernel.curves import Curve, Window
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
@@ -35,6 +35,7 @@ from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
 
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
+FEW = 200  # points of a curve that are read for its last value, and for the epochs of checkpoints
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
 
@@ -92,17 +93,13 @@ class Archive(EndedRun):
         """Return what the configuration says; nothing if it cannot be read."""
         return self._read("config.toml", lambda stored: read_configuration(stored, self.folder).values) or {}
 
-    def read_metrics(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
-        """Return what was measured of each trainer: on all branches, and what led to the result."""
-        return self._read("metrics", _parse_metrics) or {}
-
     def read_checkpoints(self, trainer: str) -> list[int]:
         """Return the iterations of a trainer's checkpoints, in order; raise SigmaCheckpointError for links."""
         return self.stored_run.checkpoints(trainer).numbers()
 
     def read_curves(self) -> Mapping[str, Mapping[str, Curve]]:
-        """Return the curves that led to the result, by trainer and name."""
-        return {trainer: curves for trainer, (_, curves) in self.read_metrics().items()}
+        """Return the curves that led to the result, by trainer and name, in few points."""
+        return self._read("metrics", _parse_metrics) or {}
 
     def read_rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the numbered rows of the journal, but digests."""
@@ -145,8 +142,13 @@ class Archive(EndedRun):
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
+        return self.points(address, Window(most=most), after)
+
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, and a cursor."""
         trainer, _, name = address.partition(".")
-        return self.trainer(trainer).stretches(name, after, most)
+        with self.guard():
+            return self.stored_run.points(trainer, name, window, after)
 
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
@@ -191,13 +193,11 @@ class ArchivedTrainer:
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
-        metrics = self.archive.read_metrics().get(self.name)
-        pieces, end = [], 0
-        for stretch in metrics[0].stretches(name) if metrics is not None else ():
-            rest, end = part(stretch.curve, slice(max(0, after - end), None)), end + len(stretch.curve.values)
-            pieces += [Stretch(stretch.branch, rest)] if len(rest.values) else []
-        share = most / max(1, sum(len(stretch.curve.values) for stretch in pieces))
-        return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in pieces]
+        return self.points(name, Window(most=most), after)
+
+    def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, and a cursor."""
+        return self.archive.points(f"{self.name}.{name}", window, after)
 
     def branches(self) -> list[Branch]:
         """Return the branches in the journal."""
@@ -305,8 +305,9 @@ class ArchivedTrainer:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _parse_metrics(stored: StoredRun) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
-    return {trainer: (curves, curves.curves()) for trainer, curves in stored.curves(lambda text: None).items()}
+def _parse_metrics(stored: StoredRun) -> dict[str, dict[str, Curve]]:
+    found = stored.curves(lambda text: None, Window(most=FEW))
+    return {trainer: curves.curves() for trainer, curves in found.items()}
 
 
 def _parsed_rows(stored: StoredRun) -> list[tuple[int, Mapping[str, Any]]]:

@@ -163,7 +163,7 @@ def test_code_that_a_run_names_is_not_imported_to_read_its_data(tmp_path: Path) 
 
 def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
-    (copy / "metrics.jsonl").write_text('{"format": 1}\nnonsense\n[1]\n')
+    (copy / "curves.bin").write_text('{"format": 1}\nnonsense\n[1]\n')
     (copy / "journal.jsonl").unlink()
     view = Archive(copy)
     assert (view.entries(), view.journal(), view.stretches("trainer.training.loss")) == ([], [], (0, []))
@@ -171,8 +171,8 @@ def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_pa
     assert Archive(copy).trainer("trainer").network() == []
     (copy / "summary.json").unlink()
     assert Archive(copy).status() == "interrupted"  # its process did not say how it ended
-    (copy / "metrics.jsonl").unlink()
-    (copy / "metrics.jsonl").symlink_to(finished / "metrics.jsonl")
+    (copy / "curves.bin").unlink()
+    (copy / "curves.bin").symlink_to(finished / "curves.bin")
     assert Archive(copy).entries() == []
 
 
@@ -185,7 +185,7 @@ def test_a_folder_that_is_moved_away_while_it_is_shown_leaves_an_empty_view(fini
     assert view.status() == "interrupted"
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "metrics.jsonl", "config.toml"])
+@pytest.mark.parametrize("name", ["journal.jsonl", "curves.bin", "config.toml"])
 def test_a_pipe_in_a_run_folder_is_not_waited_for(finished: Path, tmp_path: Path, name: str) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     (copy / name).unlink()
@@ -193,7 +193,7 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(finished: Path, tmp_path: Path
     view = Archive(copy)
     assert view.name == ("copy" if name == "config.toml" else "plane")
     assert bool(view.journal()) == (name != "journal.jsonl")
-    assert bool(view.entries()) == (name != "metrics.jsonl")
+    assert bool(view.entries()) == (name != "curves.bin")
     with pytest.raises(OSError, match="not a regular file"):
         open_regular(copy / name)
 
@@ -283,7 +283,7 @@ def test_a_name_that_no_file_system_takes_is_no_run(finished: Path, name: str) -
 
 def test_a_directory_in_place_of_a_file_is_left_out(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
-    for name in ("journal.jsonl", "metrics.jsonl"):
+    for name in ("journal.jsonl", "curves.bin"):
         (copy / name).unlink()
         (copy / name).mkdir()
     assert (Archive(copy).journal(), Archive(copy).entries()) == ([], [])

@@ -11,13 +11,13 @@ from attrs import frozen
 import sigma_run  # for `describe`, which is imported when it is used
 from sigma_kernel import Component, catalogue
 from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
+from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, suggest_name
 from sigma_monitor_control.protocol.documents import PROTOCOL
 from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, qualify_name
 from sigma_monitor_control.protocol.values import column, to_json
 
-POINTS, MOST_POINTS = 2000, 20_000  # of one series in an answer
-MOST_SERIES = 100  # in one request
+POINTS, MOST_POINTS = 2000, 400_000  # of one series, and of all in an answer
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
 WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
@@ -147,18 +147,25 @@ def _value(view: View, entry: AddressEntry) -> Any:
         return None
 
 
-def series(view: View, addresses: list[str], after: dict[str, int] | None = None, most: int = POINTS) -> dict[str, Any]:
-    """Return the values of some addresses since a cursor each, and the next cursors."""
-    if len(addresses) > MOST_SERIES:
-        raise SigmaConfigError(f"series: asks for {len(addresses)} addresses, more than {MOST_SERIES}. Ask for fewer.")
-    since = after or {}
-    return {address: since_cursor(view, address, since.get(address, 0), most) for address in addresses}
+def series(
+    view: View,
+    addresses: list[str],
+    after: dict[str, int] | None = None,
+    most: int = POINTS,
+    span: list[float] | None = None,
+    over: str = "iteration",
+) -> dict[str, Any]:
+    """Return the points of some addresses, and a cursor each: in a part of an axis, or all since a cursor."""
+    if span is not None and (len(span) != 2 or not span[0] <= span[1]):
+        raise SigmaConfigError(f"series: 'span' must be the first and the last place on the axis (got {span}).")
+    within, since = None if span is None else (span[0], span[1]), after or {}
+    window = Window(span=within, over=over, most=max(1, min(most, MOST_POINTS // max(1, len(addresses)))))
+    return {address: _points(view, address, window, since.get(address, 0)) for address in addresses}
 
 
-def since_cursor(view: View, address: str, after: int, most: int) -> dict[str, Any]:
-    """Return the values of an address since a cursor, and the next cursor."""
-    cursor, stretches = view.stretches(address, after, max(1, min(most, MOST_POINTS)))
-    return {"next": cursor, "stretches": [_stretch(stretch) for stretch in stretches]}
+def _points(view: View, address: str, window: Window, after: int) -> dict[str, Any]:
+    cursor, stretches = view.points(address, window, after)
+    return {"next": cursor, "whole": not after, "stretches": [_stretch(stretch) for stretch in stretches]}
 
 
 def _stretch(stretch: Stretch) -> dict[str, Any]:
