@@ -24,11 +24,12 @@ from sigma_testing.transports.driving import wait_until_ended
 
 WHOLE = any(map(os.environ.get, ("SIGMA_LONG", "SIGMA_DAILY")))
 LONG = () if WHOLE else ("test_jobs.py", "test_transport.py")
+RANK = "OMPI_COMM_WORLD_RANK"
+LEFT_OUT = LONG if RANK in os.environ else (*LONG, "test_suites.py")  # it runs in jobs, which other tests start
 HERE = Path(__file__).parent
 PATIENCE = 200.0  # seconds
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as in containers
-RANK = b"OMPI_COMM_WORLD_RANK="
 TEXT = """
 format = 1
 [run]
@@ -49,7 +50,7 @@ type = "adam"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if item.path.parent == HERE and item.path.name in LONG]
+    left_out = [item for item in items if item.path.parent == HERE and item.path.name in LEFT_OUT]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 
@@ -98,9 +99,9 @@ class Jobs:
         """Return the processes of a job, by rank."""
         ranks = dict[int, int]()
         for child in Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split():
-            for variable in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
-                if variable.startswith(RANK):
-                    ranks[int(variable.removeprefix(RANK))] = int(child)
+            for variable in Path(f"/proc/{child}/environ").read_bytes().decode().split("\0"):
+                if variable.startswith(f"{RANK}="):
+                    ranks[int(variable.partition("=")[2])] = int(child)
         return [ranks[rank] for rank in sorted(ranks)]
 
     def until(self, holds: Callable[[], Any]) -> None:

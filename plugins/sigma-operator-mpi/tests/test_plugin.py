@@ -51,3 +51,9 @@ def test_without_mpi_the_remedy_is_named(
 def test_more_workers_than_shards_are_refused() -> None:
     with pytest.raises(SigmaConfigError, match=r"workers = 13: more than shards = 12.*Set shards = 13"):
         MpiOperator(workers=13)
+
+
+def test_the_number_of_workers_fits_the_other_settings_outside_of_a_job() -> None:
+    assert MpiOperator(at_least=3).workers == 3
+    with pytest.raises(SigmaConfigError, match=r"shards: must be|shards.*'many'"):
+        MpiOperator(shards="many")  # type: ignore[arg-type]

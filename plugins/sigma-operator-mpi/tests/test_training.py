@@ -28,7 +28,7 @@ def train_locally(jobs: Any) -> str | None:
 
 
 def test_trainers_have_the_bits_of_local(jobs: Any) -> None:
-    code, output, errors = jobs.run(5, str(HERE / "under_mpi.py"), "-k", "TestTraining", "-q", "--color=no")
+    code, output, errors = jobs.run(5, str(HERE / "test_suites.py"), "-k", "TestTraining", "-q", "--color=no")
     assert code == 0, output + errors
     assert re.search(r"^9 passed", output, re.MULTILINE), output
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def test_the_suite_of_transports_passes_in_a_job(jobs: Any) -> None:
-    script = Path(__file__).with_name("under_mpi.py")
+    script = Path(__file__).with_name("test_suites.py")
     code, output, errors = jobs.run(12, str(script), "-k", "TestTransport", "-q", "--color=no")
     assert code == 0, output + errors
     assert re.search(r"^27 passed", output, re.MULTILINE), output
