@@ -41,7 +41,9 @@ class MpiOperator(GroupOperator):
     @workers.default
     def _count_workers(self) -> int:
         pool = join_job()
-        return max(1, min(self.shards, pool.port.size - 1)) if pool and self.shards else 1
+        ranks = pool.port.size - 1 if pool else 1
+        wrong = [n for n in (self.shards, self.at_least) if not isinstance(n, int)]  # which validators refuse later
+        return 1 if wrong else max(1, self.at_least, min(self.shards, ranks))
 
     def connect(self) -> MpiTransport:
         """Return a transport that has not been started; raise SigmaConfigError without ranks."""

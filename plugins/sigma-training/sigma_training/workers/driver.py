@@ -336,7 +336,7 @@ class GroupDriver:
 
     def _replace_worker(self, notice: Notice) -> None:
         self._lost += 1
-        self.current.log(f"worker {notice.worker} is lost: {notice.text}. Another one is started.")
+        self.current.log(f"worker {notice.worker} is lost: {notice.text}. Another one is requested.")
         if self._lost > TRIES * self._group.size:
             raise SigmaTrainingError(
                 f"{self._lost} workers were lost, and no burst was computed: the last one, {notice.text}. Look at what"

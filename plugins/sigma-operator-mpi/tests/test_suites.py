@@ -1,6 +1,6 @@
-"""The conformance suites, in a job of MPI: ``mpiexec --with-ft ulfm -n 12 python under_mpi.py [ARGUMENTS OF PYTEST]``.
+"""The conformance suites, in a job of MPI: ``mpiexec --with-ft ulfm -n 12 python test_suites.py [ARGUMENTS]``.
 
-Rank 0 runs pytest; ``test_under_mpi.py`` starts all.
+Rank 0 runs pytest. Other tests start such jobs; outside of one, this file is left out.
 """
 
 from __future__ import annotations
