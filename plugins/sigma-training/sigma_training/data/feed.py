@@ -228,10 +228,9 @@ class Feed:
 
     def _list_lanes(self, here: tuple[int, int], following: Sequence[tuple[int, int]]) -> list[Lane]:
         """Return the lanes of a lot, none of which is read yet, and forget those that were not used before."""
-        known = {lane: blocks for lane, blocks in self._lanes.items() if blocks.holds(here)}
+        used = {lane: blocks for lane, blocks in self._lanes.items() if blocks.holds(here)}
         self._lanes = {
-            lane: known.get(lane) or Prefetch(partial(self._load_lane, lane), self._reader)
-            for lane in range(self.lanes)
+            lane: used.get(lane) or Prefetch(partial(self._load_lane, lane), self._reader) for lane in range(self.lanes)
         }
         firsts = self._lots.firsts(here[1])
         return [Lane(firsts[n], LateBlock(partial(held.get, here, *following))) for n, held in self._lanes.items()]

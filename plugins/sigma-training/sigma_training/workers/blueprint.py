@@ -63,8 +63,7 @@ class TrainingBlueprint:
         self._check_plugins()
         environment = _configuration_format().build(self.text, Path(self.folder), self.modules)
         trainer = environment.trainer(self.trainer)
-        trainer.operator = {"type": "default:operator", "shards": self.shards}
-        trainer.learn_from(self.learned)
+        trainer.learn_from(self.learned, self.shards)
         self._check_rows(trainer.session.setup.evaluator.learned["rows"])
         return Replica(trainer.session)
 
