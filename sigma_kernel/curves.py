@@ -198,6 +198,8 @@ class Window:
     over: str = field(default="iteration", validator=in_(tuple(AXES)))
     most: int = field(default=2**16, validator=ge(1))
 
+    __repr__ = brief
+
     def cut(self, found: BranchedCurves) -> BranchedCurves:
         """Return this part of the curves of a trainer."""
         wanted = [name for name in found.lines if self.names is None or name in self.names]
@@ -225,7 +227,7 @@ def place_of(row: Mapping[str, Any]) -> Place:
     return row.get("branch", 0), row.get("session"), row.get("start", 0)
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Timeline(Generic[T]):
     """The branches of a trainer, and the stretches of rows on each, as rows follow one another in a stored run.
 

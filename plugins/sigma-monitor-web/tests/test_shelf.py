@@ -123,7 +123,7 @@ def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
         assert end == cursor
         assert [int(at) for one in rest for at in one.curve.iterations] == whole[after:]
     thinned = Archive(finished).stretches("trainer.training.loss", most=2)[1]
-    assert [len(one.curve.values) for one in thinned] == [2, 2]
+    assert [len(one.curve.values) for one in thinned] == [1, 1]  # of each branch at least one
 
 
 def test_an_archive_reads_the_data_of_a_run_when_it_is_asked_for_them(finished: Path) -> None:

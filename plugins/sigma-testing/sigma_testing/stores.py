@@ -228,6 +228,24 @@ class StoreSuite(Suite):
             found = self.open(run).curves(warnings.warn, Window(span=span, over=over))["trainer"].curves()
             assert found["training.loss"].iterations.tolist() == [*range(19, 32)], f"another part over {over}s."
 
+    def test_points_of_a_curve_are_read_on_from_a_cursor(self, tmp_path: Path) -> None:
+        """Return those of a window without a cursor; with one, all that came since, on the branch where they came."""
+        run = self.create(tmp_path)
+        reader, cursor, seen = self.open(run), 0, list[tuple[int, int]]()
+        assert reader.points("trainer", "training.loss", Window()) == (0, []), "there are points before the first."
+        for number in range(1, 61):
+            place = {"branch": 1, "start": 20} if number > 40 else {}
+            run.metrics.append(_measured(number - 20 * (number > 40), np.array([number]), **place))
+            if number % 15 == 0:
+                assert run.journal.durable() is None
+                cursor, found = reader.points("trainer", "training.loss", Window(), cursor)
+                seen += [(one.branch, at) for one in found for at in one.curve.iterations.tolist()]
+        wanted = [*((0, at) for at in range(1, 41)), *((1, at) for at in range(21, 41))]
+        assert seen == wanted, "points are missing, or come twice."
+        few = reader.points("trainer", "training.loss", Window(most=10))
+        assert few[0] == cursor, "a cursor depends on the window."
+        assert sum(one.curve.counts.sum() for one in few[1]) == 60
+
     def test_rows_that_a_run_was_reopened_for_follow_those_that_are_there(self, tmp_path: Path) -> None:
         """Replace what a killed process measured after the start of the next one."""
         run = self.create(tmp_path)

@@ -10,14 +10,14 @@ from attrs import frozen
 
 import sigma_run  # for `describe`, which is imported when it is used
 from sigma_kernel import Component, catalogue
-from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
+from sigma_kernel.contracts import AddressEntry, Branch, Stretch, Ticket, View
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, suggest_name
 from sigma_monitor_control.protocol.documents import PROTOCOL
 from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, qualify_name
 from sigma_monitor_control.protocol.values import column, to_json
 
-POINTS, MOST_POINTS = 2000, 400_000  # of one series, and of all in an answer
+POINTS, MOST_POINTS = 2000, 32_000  # of one series, and of all in an answer, which then is no longer than it may be
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
 WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
@@ -155,7 +155,10 @@ def series(
     span: list[float] | None = None,
     over: str = "iteration",
 ) -> dict[str, Any]:
-    """Return the points of some addresses, and a cursor each: in a part of an axis, or all since a cursor."""
+    """Return the points of some addresses, and a cursor each: in a part of an axis, or all since a cursor.
+
+    The more addresses there are, the fewer points have each.
+    """
     if span is not None and (len(span) != 2 or not span[0] <= span[1]):
         raise SigmaConfigError(f"series: 'span' must be the first and the last place on the axis (got {span}).")
     within, since = None if span is None else (span[0], span[1]), after or {}
@@ -164,7 +167,10 @@ def series(
 
 
 def _points(view: View, address: str, window: Window, after: int) -> dict[str, Any]:
+    """Return the points since a cursor, or the whole in few if those are too many, as after a long sleep."""
     cursor, stretches = view.points(address, window, after)
+    if after and sum(len(stretch.curve.values) for stretch in stretches) > window.most:
+        return _points(view, address, window, 0)
     return {"next": cursor, "whole": not after, "stretches": [_stretch(stretch) for stretch in stretches]}
 
 
@@ -214,8 +220,15 @@ def messages(view: View, after: int = 0) -> list[Any]:
 
 # -- trainers ----------------------------------------------------------------------------------------------------------
 def branches(view: View, trainer: str | None = None) -> list[Any]:
-    """Return the branches of a trainer's history."""
-    return [to_json(branch) for branch in view.trainer(select_trainer(view, trainer)).branches()]
+    """Return the branches of a trainer's history; those before a resume from the journal."""
+    name = select_trainer(view, trainer)
+    own, earlier = view.trainer(name).branches(), list[Branch]()
+    if own and own[0].number:
+        rewinds = (row for _, row in view.journal() if row.get("trainer") == name and row.get("command") == "rewind")
+        known = {row["branch"]: Branch(row["branch"], row.get("parent"), row.get("to", 0)) for row in rewinds}
+        if own[0].number in known:
+            earlier = [Branch(0), *(known[number] for number in sorted(known) if number <= own[0].number)]
+    return [to_json(branch) for branch in [*earlier, *own[bool(earlier) :]]]
 
 
 def network(view: View, trainer: str | None = None) -> list[Any]:
