@@ -149,8 +149,15 @@ class Steps:
 
     def to_device(self) -> Steps:
         """Return the same steps with their arrays, which are on the host, copied to the device."""
-        place = self.programs.backend.to_device
-        return evolve(self, arrays={name: place(value) for name, value in self.arrays.items()})
+        return evolve(self, arrays=self.place(self.arrays))
+
+    def to_host(self, arrays: Arrays) -> Records:
+        """Return copies of arrays on the host."""
+        return {name: self.programs.backend.to_host(value) for name, value in arrays.items()}
+
+    def place(self, arrays: Records) -> Arrays:
+        """Return copies of arrays on the device."""
+        return {name: self.programs.backend.to_device(value) for name, value in arrays.items()}
 
     def run_fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
