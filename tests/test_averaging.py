@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import sigma_ml as sm
-from sigma_kernel import Environment, SigmaConfigError, every
+from sigma_kernel import Environment, SigmaAddressError, SigmaConfigError, SigmaTrainingError, every
 from sigma_operator_local import LocalOperator
 from sigma_operator_processes import ProcessesOperator
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, kill_at_random
+from sigma_training.session.progress import Phase
 
 TEXT = """format = 1
 [run]
@@ -23,7 +24,9 @@ seed = 4
 dataset = "iris"
 batch_size = 18
 [network]
-architecture = 'input(4) + dense(6, activation="tanh") + dropout(0.2) + batch_norm() + output(3) + softmax_cross_entropy()'
+architecture = '''
+input(4) + dense(6, activation="tanh") + dropout(0.2) + batch_norm() + output(3) + softmax_cross_entropy()
+'''
 [trainer]
 epochs = 6
 metrics = { top = "accuracy" }
@@ -141,9 +144,7 @@ def test_a_run_that_was_stopped_within_an_epoch_is_resumed_to_the_same_bits(oper
 # -- rounds ------------------------------------------------------------------------------------------------------------
 def test_hooks_and_goals_act_at_the_ends_of_rounds() -> None:
     seen: list[int] = []
-    sigma = environment(local(every=4))  # an epoch has 7 iterations, or 6 and a smaller batch
-    trainer = sigma.trainer("trainer")
-    length = trainer.session.setup.feed.iterations_per_epoch
+    length = environment(local()).trainer("trainer").session.setup.feed.iterations_per_epoch
     trainer = environment(local(every=4)).trainer("trainer")
     trainer.hooks = {"note": Do(does=lambda c: seen.append(c.moment.iteration), every=every(1, "iteration"))}
     trainer.fit(epochs=2, progress=False)
@@ -180,7 +181,7 @@ def test_the_length_of_rounds_is_set_live_and_replayed(tmp_path: Path) -> None:
     assert bits == make(local()).run(progress=False).parameters_sha256 != train(local())[0]
     summary, differences = make(local()).replay(sigma.run_folder, progress=False)
     assert (summary.parameters_sha256, differences) == (bits, {})
-    with pytest.raises(SigmaConfigError, match=r"operator.every: must be .*at least 1"):
+    with pytest.raises(SigmaAddressError, match=r"operator.every: must be a whole number, at least 1"):
         sigma.set("trainer.operator.every", 0)
 
 
@@ -193,9 +194,19 @@ def test_what_is_frozen_stays_to_the_bit() -> None:
     np.testing.assert_array_equal(trainer.session.host("network.layers.1-dense.weights"), before)
 
 
-def test_a_loss_that_is_not_finite_ends_the_run() -> None:
-    with pytest.raises(sm.SigmaTrainingError, match=r"the loss is .* at iteration \d+"):
-        train(local(), "trainer.optimiser.learning_rate=1e30", "run.precision=float32")
+def test_a_loss_that_is_not_finite_ends_the_run_with_the_state_after_an_earlier_round(tmp_path: Path) -> None:
+    def explode(context: Any) -> None:
+        context.command("set", pattern="network.layers.4-output.weights", value=3e38)
+
+    sigma = environment(local(), folder=tmp_path)
+    trainer = sigma.trainer("trainer")
+    trainer.hooks = {**trainer.hooks, "explode": Do(does=explode, every=every(1, "epoch"))}
+    with pytest.raises(SigmaTrainingError, match=r"the loss is \S+ at iteration \d+"):
+        sigma.run(progress=False)
+    assert trainer.session.progress.phase is Phase.FAILED
+    assert sigma.run_folder is not None
+    [saved] = sigma.run_folder.glob("checkpoints/trainer/*")
+    assert int(saved.name) == 7  # the end of the last whole round before it
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

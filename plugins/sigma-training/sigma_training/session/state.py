@@ -268,10 +268,12 @@ def next_rounds(state: RunState, setup: Setup, n: int) -> Batches:
 
 
 def repeat_iterations(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
-    """Return the state after ``n`` iterations that have run before, without side effects."""
+    """Return the state after ``n`` iterations that have run, or after the last whole round of them; nothing changes."""
     while n > 0:
         state = renew_layer_state(state, setup)
         batches = next_rounds(state, setup, min(n, MOST))
+        if len(batches.rows) > n:
+            break
         result = compute(steps_of(state, setup), batches)
         state, _ = count_burst(state, setup, batches, result)
         n -= result.done
