@@ -209,7 +209,8 @@ class Hook(Settled):
             ``stop``.
         when: Criterion that must hold as well for it to fire; none by default.
         priority: Order among hooks that are due together and do not depend on each other; the highest fires first.
-        scope: Whether it fires once (``global``) or once in each worker (``local``).
+        scope: Whether it fires once (``global``) or once in each worker (``local``): there, on a snapshot of what it
+            declares, with the gradients, activations and rows of the worker. Its commands act once all have fired.
         on_error: The effect of its errors: fail the run, mute the hook, or only log a message.
         background: Whether it fires in another thread, on a snapshot of its declared values; its published values and
             commands take effect at the next boundary.
