@@ -488,7 +488,7 @@ def test_a_replica_whose_data_have_fewer_iterations_says_so() -> None:
 def test_a_hook_that_is_attached_may_read_what_others_publish(tmp_path: Path) -> None:
     sigma = environment(STEERED, ThreadOperator(workers=2, shards=2, burst_seconds=0.01), folder=tmp_path)
     handle = sigma.run_async(progress=False)
-    sigma.attach("report", {"type": "reduce_on_plateau", "watch": "validation.loss"})
+    sigma.attach("plateau", "reduce_on_plateau")
     at = sigma.get("trainer.iteration")
     until(lambda: sigma.get("trainer.iteration") > at + 20)
     handle.stop()

@@ -118,8 +118,9 @@ class GroupTrainingSuite(Suite):
 
     def _look_at_gradients(self, workers: int) -> dict[str, Any]:
         """Return what a hook publishes of the gradients of two workers; with ``local`` for none."""
-        with self.build("classes", workers, **({} if workers else {"workers": 2})) as environment:
+        with self.build("classes", workers) as environment:
             trainer = environment.trainer("trainer")
+            trainer.operator = trainer.operator if workers else {"type": "local", "shards": SHARDS, "workers": 2}
             trainer.hooks = {"look": {"type": "statistics", "of": "gradients.**", "scope": "local"}}
             environment.run(progress=False)
             return dict(environment.find("trainer.workers.*.statistics.**"))
