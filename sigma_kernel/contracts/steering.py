@@ -298,7 +298,7 @@ class Iterations(Protocol):
     """Compute iterations from a given state, whole or in shards; arrays are on the device, by name."""
 
     @property
-    def done(self) -> int:
+    def iteration_in_epoch(self) -> int:
         """Return the number of iterations of the present epoch before the state."""
 
     @property

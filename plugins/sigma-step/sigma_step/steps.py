@@ -138,6 +138,11 @@ class Steps:
     per_epoch: int = 1
 
     @property
+    def iteration_in_epoch(self) -> int:
+        """Return the number of iterations of the present epoch before the state."""
+        return self.done
+
+    @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics that are recorded at each training step."""
         return {name: InParts(m) if is_additive(m) else m for name, m in self.programs.model.metrics.items()}

@@ -49,7 +49,7 @@ class AveragedStep:
         state, rings, published, n = steps.to_host(steps.arrays), list[Records](), dict[str, float](), len(batches.rows)
         while len(rings) < n:
             begin = len(rings)
-            end = min(begin + self.every - (steps.done + begin) % self.every, n)
+            end = min(begin + self.every - (steps.iteration_in_epoch + begin) % self.every, n)
             state, records, losses = self._run_round(steps, state, batches, range(begin, end))
             rings += records
             published |= losses

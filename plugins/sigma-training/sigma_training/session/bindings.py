@@ -39,7 +39,7 @@ COUNTS = {
 WORKERS = "operator.workers"
 _WORKERS = Kind(int, 1, doc="Workers that compute the shards of batches; the number changes no bits.")
 EVERY = "operator.every"
-_EVERY = Kind(int, 1, doc="Iterations after which replicas are averaged.")
+_ROUND_LENGTH = Kind(int, 1, doc="Iterations after which replicas are averaged.")
 PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
@@ -113,7 +113,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         "epochs": Binding(_epochs, Kind(int, 1, doc="The total number of epochs.")),
         "batch_size": Binding(_batch_size, Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
         **({WORKERS: Binding(_workers, _WORKERS)} if hasattr(setup.operator, "workers") else {}),
-        **({EVERY: Binding(_every, _EVERY)} if setup.operator.mode == "averaging" else {}),
+        **({EVERY: Binding(_round_length, _ROUND_LENGTH)} if setup.operator.mode == "averaging" else {}),
         "data.batch_size": Binding(_used_size, None, Kind(int, 1, doc="Rows of a batch, in force.")),
         **dict.fromkeys(_counts(setup), Binding(_data_count, None, Kind(int, 0))),
         **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.layer_specs().items()},
@@ -219,7 +219,7 @@ def _workers(session: Readable, _: str) -> int:
     return session.state.workers(session.setup)
 
 
-def _every(session: Readable, _: str) -> int:
+def _round_length(session: Readable, _: str) -> int:
     return session.state.every(session.setup)
 
 
