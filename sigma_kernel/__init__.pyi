@@ -77,6 +77,7 @@ from sigma_kernel.contracts import LayerEntry as LayerEntry
 from sigma_kernel.contracts import LeaveOrder as LeaveOrder
 from sigma_kernel.contracts import Lifecycle as Lifecycle
 from sigma_kernel.contracts import LoopProgram as LoopProgram
+from sigma_kernel.contracts import MODES as MODES
 from sigma_kernel.contracts import MemberOrder as MemberOrder
 from sigma_kernel.contracts import Merger as Merger
 from sigma_kernel.contracts import Metric as Metric
@@ -144,6 +145,7 @@ from sigma_kernel.contracts import WorkerFailed as WorkerFailed
 from sigma_kernel.contracts import WorkerJoined as WorkerJoined
 from sigma_kernel.contracts import WorkerLost as WorkerLost
 from sigma_kernel.contracts import WorkerReady as WorkerReady
+from sigma_kernel.contracts import check_mode as check_mode
 from sigma_kernel.contracts import check_workers as check_workers
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings

@@ -514,3 +514,14 @@ def test_a_replica_whose_data_have_fewer_iterations_says_so() -> None:
     order = ComputeOrder(0, 1, Commit(Position()), Position(0, 10_000), {}, {0: (0,)})
     with pytest.raises(SigmaStateError, match=r"10000 iterations were ordered, and the data have \d+ here"):
         held.compute(order, 0, ThreadTransport(), lambda: False)  # type: ignore[arg-type]
+
+
+def test_a_hook_that_is_attached_may_read_what_others_publish(tmp_path: Path) -> None:
+    sigma = environment(STEERED, ThreadOperator(workers=2, shards=2, burst_seconds=0.01), folder=tmp_path)
+    handle = sigma.run_async(progress=False)
+    sigma.attach("plateau", "reduce_on_plateau")
+    at = sigma.get("trainer.iteration")
+    until(lambda: sigma.get("trainer.iteration") > at + 20)
+    handle.stop()
+    assert handle.wait(PATIENCE)
+    assert handle.result().status == "stopped"

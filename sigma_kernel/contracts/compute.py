@@ -141,6 +141,10 @@ class Batches:
 
     __repr__ = brief
 
+    def lane_of(self, shard: int) -> Lane:
+        """Return the lane of a shard; without lanes, the whole block."""
+        return self.lanes[shard] if self.lanes else Lane(0, self.block)
+
 
 @frozen
 class Share:

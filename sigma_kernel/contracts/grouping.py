@@ -14,10 +14,10 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts.steering import Operator, Work, check_workers
+from sigma_kernel.contracts.steering import MODES, Operator, Work, check_mode, check_workers
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.graph.reprs import brief
-from sigma_kernel.settings import ge, gt
+from sigma_kernel.settings import ge, gt, in_
 
 
 @frozen(order=True)
@@ -372,6 +372,9 @@ class GroupOperator(Operator):
         lost_after: Seconds of silence after which a worker is lost.
         burst_seconds: Seconds between two boundaries at most, and so the latency of commands. Each boundary costs a
             round trip and copies of the state.
+        mode: Whether gradients are added up in each iteration (``synchronous``), or each shard trains a replica, and
+            these are averaged (``averaging``).
+        every: Iterations after which replicas are averaged.
     """
 
     workers: int = field(default=1, validator=ge(1))
@@ -379,10 +382,13 @@ class GroupOperator(Operator):
     at_least: int = field(default=1, validator=ge(1))
     lost_after: float = field(default=5.0, validator=gt(0.0))
     burst_seconds: float = field(default=0.25, validator=gt(0))
+    mode: str = field(default=MODES[0], validator=in_(MODES))
+    every: int = field(default=8, validator=ge(1))
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more workers than shards, and fewer than are needed; raise SigmaConfigError."""
+        """Refuse more workers than shards, fewer than are needed, and a mean of one; raise SigmaConfigError."""
         check_workers(self.workers, self.shards, self.at_least)
+        check_mode(self.mode, self.shards)
 
     @abstractmethod
     def connect(self) -> Transport:

@@ -138,6 +138,11 @@ class Steps:
     per_epoch: int = 1
 
     @property
+    def iteration_in_epoch(self) -> int:
+        """Return the number of iterations of the present epoch before the state."""
+        return self.done
+
+    @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics that are recorded at each training step."""
         return {name: InParts(m) if is_additive(m) else m for name, m in self.programs.model.metrics.items()}
@@ -149,8 +154,15 @@ class Steps:
 
     def to_device(self) -> Steps:
         """Return the same steps with their arrays, which are on the host, copied to the device."""
-        place = self.programs.backend.to_device
-        return evolve(self, arrays={name: place(value) for name, value in self.arrays.items()})
+        return evolve(self, arrays=self.place(self.arrays))
+
+    def to_host(self, arrays: Arrays) -> Records:
+        """Return copies of arrays on the host."""
+        return {name: self.programs.backend.to_host(value) for name, value in arrays.items()}
+
+    def place(self, arrays: Records) -> Arrays:
+        """Return copies of arrays on the device."""
+        return {name: self.programs.backend.to_device(value) for name, value in arrays.items()}
 
     def run_fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""

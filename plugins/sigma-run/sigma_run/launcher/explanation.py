@@ -45,10 +45,13 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
 
 
 def _operator(session: Session) -> dict[str, Any]:
-    """Return what drives training, how many workers compute, and how many shards a batch has."""
-    operator = session.setup.operator
-    workers = session.state.workers(session.setup)
-    return {"name": display_name(operator).removesuffix("_operator"), "workers": workers, "shards": operator.shards}
+    """Return what drives training, how many workers compute, how many shards a batch has, and how often replicas meet.
+
+    ``every`` is 0 if gradients are added up in each iteration.
+    """
+    operator, state = session.setup.operator, session.state
+    counts = {"workers": state.workers(session.setup), "shards": operator.shards, "every": state.every(session.setup)}
+    return {"name": display_name(operator).removesuffix("_operator"), **counts}
 
 
 def _blocks(rows: Dataset) -> dict[str, int]:

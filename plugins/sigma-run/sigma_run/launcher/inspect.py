@@ -160,9 +160,12 @@ def _describe_blocks(count: int, rows: int, together: int, lanes: int) -> str:
     return f"{count:,} blocks of {rows:,} rows, read ahead; {order}; {waits}"
 
 
-def _describe_workers(name: str, workers: int, shards: int) -> str:
-    """Return who computes the shards of batches, and when that pays."""
+def _describe_workers(name: str, workers: int, shards: int, every: int) -> str:
+    """Return who computes the shards of batches, or trains their replicas, and when that pays."""
     rule = "the number of workers changes no bits. On one machine, threads in a backend that has them are faster"
+    if every:
+        means = f"replicas, one for each shard of a batch, which are averaged every {every} iterations"
+        return f"{workers} by {name} train {shards} {means}: hooks, commands and goals act then; {rule}"
     return f"{workers} by {name} compute the {shards} shards of each batch; {rule}"
 
 

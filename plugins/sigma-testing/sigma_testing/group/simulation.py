@@ -352,15 +352,6 @@ class GroupSimulation:
             for function, arguments in waiting:
                 function(*arguments)
 
-    def _isolate(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        self.network.sever(OPERATOR, worker.number, fault.seconds)
-
-    def _cut(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        peers = [*self.workers]
-        peer = peers[fault.choice // 7 % len(peers)]
-        if peer != worker.number:
-            self.network.sever(peer, worker.number, GRACE)  # for good
-
     def _sleep(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
         if self.time > self._asleep + 3.0:  # workers are patient
             self._asleep = self.time + min(fault.seconds, 3.0)
@@ -373,6 +364,19 @@ def report(
     worker.run, worker.beside = None, run.state
     commit = Commit(run.order.end, run.order.generation)
     simulation._receive(worker, WorkerComputed(worker.number, commit, str(run.state), records))
+
+
+def isolate(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Cut the link between a worker and the operator for some time."""
+    simulation.network.sever(OPERATOR, worker.number, fault.seconds)
+
+
+def cut(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Cut the link between two workers for good."""
+    peers = [*simulation.workers]
+    peer = peers[fault.choice // 7 % len(peers)]
+    if peer != worker.number:
+        simulation.network.sever(peer, worker.number, GRACE)
 
 
 def accuse(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
@@ -390,8 +394,8 @@ FAULTS: dict[str, Callable[[GroupSimulation, WorkerFault, SimulatedWorker], None
     "kill": GroupSimulation._kill,
     "kill_all": GroupSimulation._kill_all,
     "freeze": GroupSimulation._freeze,
-    "isolate": GroupSimulation._isolate,
-    "cut": GroupSimulation._cut,
+    "isolate": isolate,
+    "cut": cut,
     "accuse": accuse,
     "resize": resize,
     "sleep": GroupSimulation._sleep,

@@ -8,17 +8,19 @@ divided by the weight of the whole batch, which is computed first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from attrs import frozen
 
 from sigma_kernel import read_only
-from sigma_kernel.contracts import Batches, Burst, Iterations, Lane, Records, Share
+from sigma_kernel.contracts import Batches, Burst, Iterations, Records, Share
+from sigma_kernel.contracts.grouping import ShardPart, ShardSum
 from sigma_kernel.errors import SigmaConfigError
 from sigma_step.model import WEIGHTS
 
 METRICS = "metrics."
+T = TypeVar("T")
 
 
 class BurstWithdrawn(BaseException):
@@ -39,11 +41,18 @@ class WeightedShare(Share):
 class Exchange(Protocol):
     """Who computes which shards, and how their shares become one."""
 
+    @property
+    def workers(self) -> int:
+        """Return the number of workers as it is set, whoever computes."""
+
     def numbers(self, count: int) -> Sequence[int]:
         """Return the numbers of the shards, of so many, that are computed here."""
 
-    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+    def compute(self, share: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
         """Return the shares of these shards."""
+
+    def sum(self, offset: int, parts: Mapping[int, ShardPart], count: int) -> ShardSum:
+        """Return the sum of the parts of so many shards, of which those here are given, for an iteration."""
 
     def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
         """Return the share of the whole batch, from those that were computed here."""
@@ -102,7 +111,7 @@ class ShardedStep:
             )
 
         def share(number: int) -> Share:
-            shard, lane = shards[number], batches.lanes[number] if batches.lanes else Lane(0, batches.block)
+            shard, lane = shards[number], batches.lane_of(number)
             return steps.share(arrays, lane.block, shard.rows - lane.first, shard.start, len(rows), offset, weights)
 
         numbers = self.exchange.numbers(len(shards))

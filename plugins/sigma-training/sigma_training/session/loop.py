@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from functools import partial
-from math import inf, isfinite
+from math import inf
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,8 +23,9 @@ from sigma_kernel.contracts import Batches, Burst, Compute, Iterations, Merger
 from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
 from sigma_step.measuring import curves
 from sigma_step.steps import Iteration, compute_fused
+from sigma_training.group.averaging import choose_step
 from sigma_training.group.merging import LocalExchange
-from sigma_training.group.sharding import BurstWithdrawn, ShardedStep
+from sigma_training.group.sharding import BurstWithdrawn
 from sigma_training.history.metrics import EACH
 from sigma_training.hooks.background import HookCall
 from sigma_training.hooks.order import REPEATED
@@ -43,7 +44,7 @@ from sigma_training.session.reconfigure import with_components
 from sigma_training.session.recovery import Recovery, recovering
 from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import take_snapshot
-from sigma_training.session.state import LastBurst, Present, count_burst, renew_layer_state
+from sigma_training.session.state import LastBurst, Present, count_burst, next_rounds, renew_layer_state
 from sigma_training.session.timing import Timed
 
 NOTHING: Mapping[str, np.ndarray] = {}
@@ -100,8 +101,9 @@ class TrainingLoop:
             return compute_fused
 
         def compute_sharded(steps: Iterations, batches: Batches) -> Burst:
-            workers = self.current.state.workers(self.current.setup)
-            return ShardedStep(shards, LocalExchange(workers, merger, pool), merger is not None)(steps, batches)
+            setup, state = self.current.setup, self.current.state
+            exchange = LocalExchange(state.workers(setup), merger, pool)
+            return choose_step(shards, state.every(setup), exchange, merger is not None)(steps, batches)
 
         return compute_sharded
 
@@ -266,7 +268,7 @@ class TrainingLoop:
     # -- the burst -----------------------------------------------------------------------------------------------------
     @recovering
     def advance(self, n: int, compute: Compute | None = None, again: Compute | None = None) -> int:
-        """Run at most ``n`` iterations as one burst; return how many were run.
+        """Run at most ``n`` iterations, or as many as end a round of replicas, as one burst; return how many were run.
 
         Layer state that begins anew does so at the beginning of an epoch.  The feed gives a block on the device and the
         rows of its next minibatches, of which the compiled step takes one in each iteration.  ``compute`` replaces the
@@ -288,8 +290,8 @@ class TrainingLoop:
         return done
 
     def batches(self, most: int) -> Batches:
-        """Return the next minibatches of the block that the cursor is in."""
-        return self.current.setup.feed.next_batches(self.current.state.cursor, most)
+        """Return the next minibatches of the block that the cursor is in; if replicas are averaged, whole rounds."""
+        return next_rounds(self.current.state, self.current.setup, most)
 
     def _observed_after(self, batches: Batches) -> dict[str, tuple[str, ...]]:
         """Return the addresses to observe at the last iteration, by the scope of the hooks that read them.
@@ -330,7 +332,7 @@ class TrainingLoop:
         begun = Iteration.begin(again, steps, batches) if again else None
         with Timed(self.current.phases, "burst"):
             result = compute(steps, batches)
-        finite = bool(isfinite(result.ring["loss"][-1]))
+        finite = bool(np.isfinite(result.ring["loss"]).all())
         self._count(batches, result, LastBurst(observed, begun and begun.with_outcome(result), finite))
         return result.done
 

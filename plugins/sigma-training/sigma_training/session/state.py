@@ -29,6 +29,7 @@ from sigma_training.components import Learned, Settings
 from sigma_training.data.dataset import FITTED
 from sigma_training.data.feed import Cursor, Feed
 from sigma_training.evaluator import Evaluator
+from sigma_training.group.averaging import whole_rounds
 from sigma_training.hooks.directions import find_direction, published_metrics
 from sigma_training.hooks.order import HookOrder, Memory, other_trainers, reads
 from sigma_training.names import LAST
@@ -158,6 +159,11 @@ class RunState:
         number: int = self.changes.get("workers", getattr(setup.operator, "workers", 1))
         return min(number, setup.operator.shards)
 
+    def every(self, setup: Setup) -> int:
+        """Return after how many iterations replicas are averaged, as it was set last; 0 if there are none."""
+        averages = setup.operator.mode == "averaging"
+        return int(self.changes.get("every", setup.operator.every)) if averages else 0
+
     def after_burst(
         self, arrays: Mapping[str, Any], cursor: Cursor, moment: Moment, published: Mapping[str, Any], sums: Sums
     ) -> RunState:
@@ -255,11 +261,19 @@ def learned_from(state: RunState, setup: Setup) -> Learned:
     return Learned.from_checkpoint({"learned": evaluator.learned, "classes": evaluator.classes}, fitted)
 
 
+def next_rounds(state: RunState, setup: Setup, n: int) -> Batches:
+    """Return the next ``n`` minibatches or fewer, of one block; if replicas are averaged, those of whole rounds."""
+    done = setup.feed.iteration_in_epoch(state.cursor)
+    return setup.feed.next_batches(state.cursor, whole_rounds(n, done, state.every(setup)))
+
+
 def repeat_iterations(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
-    """Return the state after ``n`` iterations that have run before, without side effects."""
+    """Return the state after ``n`` iterations that have run, or after the last whole round of them; nothing changes."""
     while n > 0:
         state = renew_layer_state(state, setup)
-        batches = setup.feed.next_batches(state.cursor, min(n, MOST))
+        batches = next_rounds(state, setup, min(n, MOST))
+        if len(batches.rows) > n:
+            break
         result = compute(steps_of(state, setup), batches)
         state, _ = count_burst(state, setup, batches, result)
         n -= result.done

@@ -100,10 +100,10 @@ def describe_hook(where: str, hook: Hook) -> Any:
 
 def send_call(call: HookCall, table: Any, run: Present) -> SentCall:
     """Return what a worker needs for a call, beside its own state."""
-    known = {name: x for name, x in call.known.items() if not (name in run.state.arrays and isinstance(x, np.ndarray))}
+    values = {name: x for name, x in call.known.items() if not (name in run.state.arrays and isinstance(x, np.ndarray))}
     directions = {address: call.direction(address) for address in {*reads(call.hook), *call.known}}
     writes = call.stored_run is not None
-    return SentCall(call.name, call.scope, table, call.moment, known, call.memory, directions, writes)
+    return SentCall(call.name, call.scope, table, call.moment, values, call.memory, directions, writes)
 
 
 def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:

@@ -137,16 +137,17 @@ class GroupDriver:
             return self.again(steps, batches)
         run = self.current.present
         self._share(run)
-        records, state = self._run_burst(len(batches.rows), run.state.workers(run.setup))
+        live = {"workers": run.state.workers(run.setup), "every": run.state.every(run.setup)}
+        records, state = self._run_burst(len(batches.rows), live)
         arrays = {name: run.setup.to_device(state.arrays[name]) for name in steps.arrays}
         self._held = Held(run.setup, run.state.live, arrays, run.state.moment.iteration + records.done)
         run.setup.evaluator.delegate_to(self.measure)
         return Burst(arrays, records.ring, records.done, records.published)
 
-    def _run_burst(self, n: int, workers: int) -> tuple[BurstRecords, Checkpoint]:
+    def _run_burst(self, n: int, live: Mapping[str, int]) -> tuple[BurstRecords, Checkpoint]:
         """Return the records of a burst and the state after it; it is computed once more if all workers are lost."""
         while True:
-            records = self._advance(lambda begin: evolve(begin, iteration=begin.iteration + n), {"workers": workers})
+            records = self._advance(lambda begin: evolve(begin, iteration=begin.iteration + n), live)
             self._tell(KeepState())
             if self._await("kept", "rewound").kind == "kept":
                 return records[0], self._state

@@ -14,8 +14,7 @@ from sigma_kernel.contracts.grouping import Channel, Commit, ComputeOrder, Posit
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError, error_text
 from sigma_kernel.plugins.resolver import resolve_components
-from sigma_step.steps import compute_fused
-from sigma_training.group.sharding import ShardedStep
+from sigma_training.group.averaging import choose_step
 from sigma_training.group.shares import assign_shards
 from sigma_training.passes import SplitPass, SplitPiece
 from sigma_training.session.snapshot import snapshot
@@ -99,8 +98,7 @@ class Replica:
         if len(batches.rows) != n:
             raise SigmaStateError(f"{n} iterations were ordered, and the data have {len(batches.rows)} here.")
         shards, exchange = sum(map(len, order.shards.values())), ChannelExchange(channel, order, worker, is_dropped)
-        compute = compute_fused if shards == 1 else ShardedStep(shards, exchange)
-        result = compute(steps_of(state, setup), batches)
+        result = choose_step(shards, order.live["every"], exchange)(steps_of(state, setup), batches)
         new, _ = count_burst(state, setup, batches, result)
         self.beside = CopiedState(run.with_state(new), saved := snapshot(new, setup))
         end = Position(order.end.epoch, begin.iteration + result.done, begin.version)
