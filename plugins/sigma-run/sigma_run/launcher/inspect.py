@@ -98,7 +98,7 @@ def _check_tables(configuration: Configuration, what: str, overrides: tuple[str,
                 "yellow",
             )
             continue
-        command = catalogue().load("verb", name)
+        command: click.Command = catalogue().load("verb", name)  # type: ignore[assignment]
         try:
             click.get_current_context().invoke(command, what=what, overrides=overrides, check=True, quiet=True)
         except SigmaError as error:

@@ -1,0 +1,127 @@
+"""Model what training costs by the number of workers: memory, traffic and speed, from one step that is measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from attrs import define, evolve, field, frozen
+
+from sigma_kernel.contracts import Share
+from sigma_step.graphs import gradient_step
+from sigma_step.model import LAYERS
+from sigma_step.steps import Steps
+from sigma_training.group.merging import LocalExchange
+from sigma_training.group.sharding import ShardedStep
+from sigma_training.session.session import Session
+from sigma_training.session.state import renew_layer_state, steps_of
+
+SECONDS = 0.5  # that steps are measured for at least
+
+
+@frozen
+class StepCosts:
+    """What a step costs one worker: bytes, and seconds as they were measured.
+
+    Args:
+        batch: Rows of a batch.
+        shards: Its parts.
+        shard_seconds: Seconds of the gradients of a shard.
+        update_seconds: Seconds of all that every worker does for itself: the update, the weights of a batch.
+        state: Bytes of parameters, slots and layer state.
+        gradients: Bytes of the gradients of a shard.
+        program: Bytes that the gradients of a shard need beside these.
+        data: Bytes of the block of data that a batch is from.
+    """
+
+    batch: int
+    shards: int
+    shard_seconds: float
+    update_seconds: float
+    state: int
+    gradients: int
+    program: int
+    data: int
+
+
+@frozen
+class WorkerPlan:
+    """What is expected of a number of workers: bytes of memory for each, bytes that each sends, seconds of a step."""
+
+    workers: int
+    shards: int  # of the worker that has the most
+    memory: int
+    traffic: float
+    seconds: float
+    rows: float  # a second
+
+
+def plan_workers(costs: StepCosts, bandwidth: float, latency: float) -> list[WorkerPlan]:
+    """Return what is expected of 1, 2, 4 ... workers, and of as many as there are shards.
+
+    ``bandwidth`` are the bytes a second that a worker sends, ``latency`` the seconds of a message. With ``s`` shards
+    for the worker that has the most of ``W``, gradients of ``G`` bytes and a state of ``S`` bytes, a worker needs
+    ``4 S + (s + 1) G`` bytes and those of program and data, and sends ``(s + 1) G (W - 1) / W`` bytes a step.
+    """
+    counts = sorted({*(1 << n for n in range(costs.shards.bit_length())), costs.shards})
+    return [_plan(costs, workers, bandwidth, latency) for workers in counts]
+
+
+def _plan(costs: StepCosts, workers: int, bandwidth: float, latency: float) -> WorkerPlan:
+    own = -(-costs.shards // workers)
+    memory = 4 * costs.state + (own + 1) * costs.gradients + costs.program + costs.data
+    traffic = (own + 1) * costs.gradients * (workers - 1) / workers
+    waits = traffic / bandwidth + (2 * latency if workers > 1 else 0.0)
+    seconds = own * costs.shard_seconds + costs.update_seconds + waits
+    return WorkerPlan(workers, own, memory, traffic, seconds, costs.batch / seconds)
+
+
+@define(eq=False)
+class TimedExchange(LocalExchange):
+    """All shards are computed here, and their time is counted."""
+
+    seconds: float = field(default=0.0, init=False)
+
+    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+        """Return the shares of these shards."""
+        began = time.perf_counter()
+        shares = LocalExchange.compute(self, share, numbers)
+        self.seconds += time.perf_counter() - began
+        return shares
+
+
+def count_gradients(session: Session) -> int:
+    """Return the bytes of the gradients of a shard: those of all parameters that are trained."""
+    arrays, owners = session.state.arrays, session.setup.model.owners
+    return sum(session.setup.to_host(arrays[LAYERS + address]).nbytes for address in owners)
+
+
+def measure_step(session: Session) -> StepCosts:
+    """Measure steps of a prepared trainer on copies of its state; the run stays as it is."""
+    setup, state = session.setup, renew_layer_state(session.state, session.setup)
+    batches, shards = setup.feed.next_batches(state.cursor, 1), setup.operator.shards
+    arrays = {name: session.setup.to_host(value) for name, value in state.arrays.items()}
+
+    def run(exchange: TimedExchange) -> float:
+        copies = {name: setup.to_device(value) for name, value in arrays.items()}  # a step writes to them
+        steps: Steps = evolve(steps_of(state, setup), arrays=copies)
+        began = time.perf_counter()
+        ShardedStep(shards, exchange)(steps, batches)
+        return time.perf_counter() - began
+
+    run(TimedExchange())  # compiles
+    exchange, seconds = TimedExchange(), list[float]()
+    while sum(seconds) < SECONDS:
+        seconds.append(run(exchange))
+    size = -(-batches.rows.shape[1] // shards)
+    program = setup.programs.select_tier(state.moment.iteration).get(gradient_step, size)[1]
+    return StepCosts(
+        batch=batches.rows.shape[1],
+        shards=shards,
+        shard_seconds=exchange.seconds / len(seconds) / shards,
+        update_seconds=(sum(seconds) - exchange.seconds) / len(seconds),
+        state=sum(value.nbytes for value in arrays.values()),
+        gradients=count_gradients(session),
+        program=int(program.peak_bytes),
+        data=sum(setup.to_host(value).nbytes for value in batches.block.values()),
+    )

@@ -1,0 +1,180 @@
+"""Checks by workers that are started, and plans against what a simulated exchange sends."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import evolve
+
+import sigma_ml as sm
+from sigma_cluster.checking import Probe, WorkerReport, check_cluster
+from sigma_cluster.planning import StepCosts, measure_step, plan_workers
+from sigma_cluster.probe import ProbeBlueprint, ProbeWorker
+from sigma_kernel import catalogue
+from sigma_kernel.errors import SigmaTrainingError
+from sigma_run.launcher import main
+from sigma_testing.transports.threads import ThreadOperator
+
+FILE = """format = 1
+[run]
+name = "flowers"
+backend = "numpy"
+operator = { type = "processes", workers = 2, shards = 4 }
+[data]
+dataset = "iris"
+batch_size = 20
+[network]
+architecture = "input(4) + dense(8) + output(3) + softmax_cross_entropy()"
+[trainer]
+optimiser = "adam"
+epochs = 2
+"""
+COSTS = StepCosts(
+    batch=64, shards=8, shard_seconds=0.01, update_seconds=0.002, state=3000, gradients=1000, program=700, data=500
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("flowers.toml").write_text(FILE)
+    return "flowers.toml"
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+def test_the_workers_of_a_file_are_started_and_checked(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "check", file, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["ok"], report["problems"], report["gradients"]) == (True, [], 4 * (4 * 8 + 8 + 8 * 3 + 3))
+    assert [worker["number"] for worker in report["workers"]] == [0, 1]
+    assert len({worker["process"] for worker in report["workers"]} | {os.getpid()}) == 3
+    for worker in report["workers"]:
+        assert (worker["plugins"], worker["reads_folder"]) == ([], True)
+        assert abs(worker["clock"]) <= worker["accuracy"] + 0.1
+    assert 0 < report["latency"] < 5
+    assert report["bandwidth"] > 1e5
+    assert [*Path().iterdir()] == [Path(file)]
+
+
+def test_a_check_is_shown_with_a_row_for_each_worker(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sigma_operator_processes.ProcessesOperator.connect", lambda self: ThreadOperator().connect())
+    assert main(["cluster", "check", file]) == 0
+    out, err = capsys.readouterr()
+    head, *rows, gradients, latency = out.splitlines()
+    assert head.split()[:4] == ["WORKER", "HOST", "PROCESS", "CPUS"]
+    assert [row.split()[0] for row in rows] == ["0", "1"]
+    assert all(row.endswith("as here  reached") for row in rows)
+    assert (gradients.startswith("a sum of the gradients, 0.000268 MB"), latency.endswith(" MB/s")) == (True, True)
+    assert err.splitlines()[-1] == "ok"
+
+
+def test_other_plugins_an_unreachable_folder_and_late_clocks_are_problems(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = catalogue().versions()["sigma-kernel"]
+    own = {**catalogue().versions(), "sigma-kernel": "0.0", "sigma-unknown": "1"}
+    clock = time.time
+    monkeypatch.setattr("sigma_cluster.probe.time.time", lambda: clock() - 90)
+    with Probe(ThreadOperator(workers=1, shards=1), ProbeBlueprint(own, "/nowhere/mark", "x")) as probe:
+        monkeypatch.setattr("sigma_cluster.checking.time.time", clock)
+        (worker,) = probe.describe()
+    texts = evolve(worker, clock=-90.0).problems
+    assert [text.split(": ", 1)[1] for text in texts] == [
+        "sigma-unknown is not installed. Install the same versions everywhere.",
+        f"sigma-kernel was 0.0, and is {version} now. Install the same versions everywhere.",
+        "does not reach the run folder. Put it where all machines do.",
+        "its clock is 90.0 s behind. Synchronise the clocks.",
+    ]
+
+
+def test_a_worker_that_is_well_has_no_problems() -> None:
+    worker = WorkerReport(0, "here", 1, 2, 0.4, 0.1, [], True)
+    assert worker.problems == []
+    assert evolve(worker, clock=1.05).problems == []  # within the accuracy
+    (text,) = evolve(worker, clock=1.25).problems
+    assert text == "worker 0 on here: its clock is 1.2 s ahead. Synchronise the clocks."
+
+
+def test_a_worker_that_fails_or_is_lost_ends_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: Any) -> None:
+        raise ValueError("wrong on purpose")
+
+    operator = ThreadOperator(workers=2, shards=2)
+    monkeypatch.setattr(ProbeWorker, "_time_sums", fail)
+    with pytest.raises(SigmaTrainingError, match=r"(?s)^worker [01]: .*wrong on purpose"):
+        check_cluster(operator, 10, tmp_path)
+    monkeypatch.setattr(ProbeWorker, "_time_sums", lambda *given: operator.transports[-1].kill(0))
+    with pytest.raises(SigmaTrainingError, match=r"^worker 0: killed$"):
+        check_cluster(operator, 10, tmp_path / "runs" / "later")
+    assert [*tmp_path.iterdir()] == []
+    assert all(channel.dead for transport in operator.transports for channel in transport.channels.values())
+
+
+def test_an_operator_without_workers_elsewhere_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "check", file, "--set", "run.operator.type=local"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(
+        "flowers.toml: trainer.operator has no workers in other processes: there is nothing to check."
+    )
+    assert err.count("\n") == 1
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+def count_sent(workers: int, shards: int, length: int) -> int:
+    """Return the most numbers that a worker sends if each adds a slice over all shards, and gives the sum to all."""
+    sent = Counter[int]()
+    slices = [length * (part + 1) // workers - length * part // workers for part in range(workers)]
+    for worker in range(workers):
+        for other in range(workers):
+            if other != worker:
+                sent[worker] += len(range(worker, shards, workers)) * slices[other] + slices[worker]
+    return max(sent.values(), default=0)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4, 8])
+def test_the_traffic_is_that_of_an_exchange_of_slices(workers: int) -> None:
+    plans = {each.workers: each for each in plan_workers(COSTS, 1e9, 0.0)}
+    assert plans.keys() == {1, 2, 4, 8}
+    assert plans[workers].traffic == count_sent(workers, 8, 1000)
+
+
+def test_memory_and_speed_follow_the_formulas() -> None:
+    first, *_, last = plan_workers(COSTS, 1e6, 0.001)
+    assert (first.shards, first.memory, first.traffic) == (8, 4 * 3000 + 9 * 1000 + 700 + 500, 0.0)
+    assert first.seconds == pytest.approx(8 * 0.01 + 0.002)
+    assert (last.workers, last.shards, last.memory) == (8, 1, 4 * 3000 + 2 * 1000 + 700 + 500)
+    assert last.seconds == pytest.approx(0.01 + 0.002 + 2 * 1000 * 7 / 8 / 1e6 + 2 * 0.001)
+    assert last.rows == pytest.approx(64 / last.seconds)
+    assert [each.workers for each in plan_workers(evolve(COSTS, shards=6), 1e6, 0.0)] == [1, 2, 4, 6]
+    assert [each.shards for each in plan_workers(evolve(COSTS, shards=6), 1e6, 0.0)] == [6, 3, 2, 1]
+
+
+def test_a_step_is_measured_on_copies(file: str) -> None:
+    session = sm.from_file(file).trainer("trainer").session
+    before = {name: session.host(name).tobytes() for name in session.state.arrays}
+    costs = measure_step(session)
+    assert {name: session.host(name).tobytes() for name in session.state.arrays} == before
+    assert session.moment.iteration == 0
+    assert (costs.batch, costs.shards, costs.gradients) == (20, 4, 4 * 67)
+    assert costs.state >= 3 * costs.gradients  # parameters, and two slots of each
+    assert min(costs.shard_seconds, costs.update_seconds, costs.program) > 0
+
+
+def test_a_plan_says_that_it_is_modelled(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "plan", file, "--bandwidth", "10"]) == 0
+    out, err = capsys.readouterr()
+    assert [line.split()[0] for line in out.splitlines()] == ["WORKERS", "1", "2", "4"]
+    assert err.startswith("modelled, from ")
+    assert "at 10 MB/s and 0.2 ms; nothing of it was measured on workers" in err
+    assert main(["cluster", "plan", file, "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["modelled"].startswith("modelled, from ")
+    assert [each["workers"] for each in plan["plans"]] == [1, 2, 4]
+    assert plan["measured"]["shards"] == 4
+    assert main(["cluster", "plan", file, "--bandwidth", "0"]) == 2
