@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from sigma_kernel.contracts import Share
 from sigma_step.graphs import gradient_step
 from sigma_step.model import LAYERS
 from sigma_step.steps import Steps
@@ -16,6 +16,7 @@ from sigma_training.group.sharding import ShardedStep
 from sigma_training.session.session import Session
 from sigma_training.session.state import renew_layer_state, steps_of
 
+T = TypeVar("T")
 SECONDS = 0.5  # that steps are measured for at least
 
 
@@ -82,7 +83,7 @@ class TimedExchange(LocalExchange):
 
     seconds: float = field(default=0.0, init=False)
 
-    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+    def compute(self, share: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
         """Return the shares of these shards."""
         began = time.perf_counter()
         shares = LocalExchange.compute(self, share, numbers)
