@@ -242,11 +242,11 @@ class Timeline(Generic[T]):
     def add(self, place: Place, first: float, stretch: T, back: bool) -> None:
         """Add a stretch of rows from an iteration on, which may go ``back`` before the latest row."""
         number, session, start = place
-        known = [at for at, branch in enumerate(self.branches) if branch.number == number]
+        indices = [at for at, branch in enumerate(self.branches) if branch.number == number]
         if place == self._place and not back:
             self.stretches[-1].append((stretch, inf))
-        elif self._place is not None and known and (session is None or session != self._place[1]):
-            del self.branches[known[-1] + 1 :], self.stretches[known[-1] + 1 :]
+        elif self._place is not None and indices and (session is None or session != self._place[1]):
+            del self.branches[indices[-1] + 1 :], self.stretches[indices[-1] + 1 :]
             end = first if session is None else start
             kept = [(old, min(reach, end)) for old, reach in self.stretches[-1]]
             self.stretches[-1] = [*kept, (stretch, inf)]
@@ -258,12 +258,12 @@ class Timeline(Generic[T]):
 
     def curves(self, read: Callable[[T, float], Mapping[str, Curve]]) -> BranchedCurves:
         """Return the curves of all branches, given those of a stretch up to an iteration."""
-        found: dict[str, dict[int, list[Curve]]] = {}
+        parts: dict[str, dict[int, list[Curve]]] = {}
         for at, own in enumerate(self.stretches):
             for stretch, end in own:
                 for name, curve in read(stretch, end).items():
-                    found.setdefault(name, {}).setdefault(at, []).append(curve)
-        lines = {name: {at: _newest(concatenate_curves(own)) for at, own in at.items()} for name, at in found.items()}
+                    parts.setdefault(name, {}).setdefault(at, []).append(curve)
+        lines = {name: {at: _newest(concatenate_curves(own)) for at, own in at.items()} for name, at in parts.items()}
         return BranchedCurves(self.branches, lines)
 
 

@@ -362,13 +362,13 @@ class StoredRun(ABC):
 
         Whoever shows what was measured asks here, while the run is written to as well: all see the same points.
         """
-        return {trainer: window.cut(found) for trainer, found in join_rows(self.metric_rows(log)).items()}
+        return {trainer: window.cut(branched) for trainer, branched in join_rows(self.metric_rows(log)).items()}
 
     def points(self, trainer: str, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
         """Return what is stored of a value on all branches, and a cursor: in a window, or all after a cursor."""
-        found = self.curves(_silent, Window([name], most=ALL)).get(trainer, BranchedCurves([], {}))
-        shown, end, pieces = window.cut(found) if not after else found, 0, list[Stretch]()
-        for whole, own in zip(found.stretches(name), shown.stretches(name), strict=True):
+        branched = self.curves(_silent, Window([name], most=ALL)).get(trainer, BranchedCurves([], {}))
+        shown, end, pieces = window.cut(branched) if not after else branched, 0, list[Stretch]()
+        for whole, own in zip(branched.stretches(name), shown.stretches(name), strict=True):
             first, end = max(0, after - end), end + len(whole.curve.values)
             pieces.append(Stretch(own.branch, part(own.curve, slice(first, None))))
         return end, [piece for piece in pieces if len(piece.curve.values)]

@@ -469,7 +469,7 @@ def test_metrics_on_edited_splits_are_marked(tmp_path: Path, monkeypatch: pytest
     rows = [*metric_rows(run, pytest.fail)]
     assert "edited" not in rows[0]
     assert rows[-1]["edited"] == ["validation"]
-    assert "training.loss" in read_curves(run, pytest.fail)["trainer"]  # those that do not know it
+    assert "training.loss" in read_curves(run, pytest.fail)["trainer"].lines  # those that do not know it
     summary = json.loads((run / "summary.json").read_text())
     assert summary["edited"] == {"validation": {"rows": 21, "excluded": 2, "relabelled": 0}}
 

@@ -306,8 +306,8 @@ class ArchivedTrainer:
 
 # -- reading -----------------------------------------------------------------------------------------------------------
 def _parse_metrics(stored: StoredRun) -> dict[str, dict[str, Curve]]:
-    found = stored.curves(lambda text: None, Window(most=FEW))
-    return {trainer: curves.curves() for trainer, curves in found.items()}
+    branched = stored.curves(lambda text: None, Window(most=FEW))
+    return {trainer: curves.curves() for trainer, curves in branched.items()}
 
 
 def _parsed_rows(stored: StoredRun) -> list[tuple[int, Mapping[str, Any]]]:

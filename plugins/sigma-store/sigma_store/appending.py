@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -50,13 +51,13 @@ class AppendedFile(RowWriter):
             self._begin(empty=not whole)
             self._write()
 
+    @abstractmethod
     def _measure(self, path: Path) -> int:
         """Return the bytes of the complete rows of a file that is there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _begin(self, empty: bool) -> None:
         """Queue what the file lacks."""
-        raise NotImplementedError
 
     @property
     def is_kept(self) -> bool:

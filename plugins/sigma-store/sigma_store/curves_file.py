@@ -26,13 +26,17 @@ from sigma_store.slots import (
 
 
 @define(eq=False)
-class Stretch:
+class OpenPlace:
     """The rows of a trainer at one place, which do not go back, and the points that wait to be summed up."""
 
     place: int
     head: Mapping[str, Any]
     latest: int
     waiting: dict[int, list[list[Point]]] = field(factory=dict)  # by series and level
+
+    def reach(self, iteration: int) -> None:
+        """Take note of the iteration of a row."""
+        self.latest = iteration
 
     def add(self, series: int, point: Point) -> list[bytes]:
         """Add a point of a row; return the slots of the points of higher levels that it completes."""
@@ -77,7 +81,7 @@ class CurvesFile(AppendedFile):
     _next_series: int = field(default=0, init=False)
     _next_place: int = field(default=0, init=False)
     _is_full: bool = field(default=False, init=False)  # there are more names than numbers
-    _stretches: dict[str, Stretch] = field(factory=dict, init=False)  # by trainer
+    _stretches: dict[str, OpenPlace] = field(factory=dict, init=False)  # by trainer
 
     def _measure(self, path: Path) -> int:
         return path.lstat().st_size // SIZE * SIZE
@@ -118,15 +122,15 @@ class CurvesFile(AppendedFile):
             sums += stretch.add(number, point)
         return b"".join([*slots, *points, *sums])
 
-    def _stretch_of(self, row: Mapping[str, Any]) -> tuple[Stretch, list[bytes]]:
+    def _stretch_of(self, row: Mapping[str, Any]) -> tuple[OpenPlace, list[bytes]]:
         """Return the stretch that a row continues, and the slots that begin it if it is a new one."""
         head = {name: value for name, value in row.items() if name not in (*MOMENT, "values", "texts")}
         stretch, slots = self._stretches.get(row["trainer"]), list[bytes]()
         if stretch is None or stretch.head != head or row["iteration"] < stretch.latest:
-            stretch = self._stretches[row["trainer"]] = Stretch(self._next_place, head, row["iteration"])
+            stretch = self._stretches[row["trainer"]] = OpenPlace(self._next_place, head, row["iteration"])
             slots.append(encode_text({"place": self._next_place, **head}))
             self._next_place += 1
-        stretch.latest = row["iteration"]
+        stretch.reach(row["iteration"])
         return stretch, slots
 
     def _refuse(self, name: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from attrs import define, field
 
-from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch as Piece, Timeline, Window, place_of
+from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch, Timeline, Window, place_of
 from sigma_store.slots import POINT, SIZE, SlotReader
 
 COLUMNS = ("iteration", "epoch", "second", *NUMBERS)  # of a slot, in the order of a curve
@@ -26,7 +26,7 @@ _NUMBER = {"iteration": Struct("<q"), "epoch": Struct("<q"), "second": Struct("<
 
 
 @define(eq=False)
-class Stretch:
+class PlacedSlots:
     """The points of rows at one place, by series and level: their slots, in the order of time."""
 
     head: Mapping[str, Any]
@@ -49,9 +49,9 @@ class Levels:
     handle: int  # which is closed with this
     _reader: SlotReader = field(init=False)
     _series: dict[str, int] = field(factory=dict, init=False)  # the numbers of names
-    _stretches: list[Stretch] = field(factory=list, init=False)
-    _places: dict[int, Stretch] = field(factory=dict, init=False)  # by their numbers
-    _lines: dict[str, Timeline[Stretch]] = field(factory=dict, init=False)  # by trainer
+    _stretches: list[PlacedSlots] = field(factory=list, init=False)
+    _places: dict[int, PlacedSlots] = field(factory=dict, init=False)  # by their numbers
+    _lines: dict[str, Timeline[PlacedSlots]] = field(factory=dict, init=False)  # by trainer
     _placed: int = field(default=0, init=False)  # stretches in them
 
     @_reader.default
@@ -77,26 +77,26 @@ class Levels:
             elif "name" in news:
                 self._series[news["name"]] = news["series"]
             elif "place" in news:
-                self._places[news["place"]] = stretch = Stretch(news)
+                self._places[news["place"]] = stretch = PlacedSlots(news)
                 self._stretches.append(stretch)
         return self._reader.damaged - before
 
     def _add(self, start: int, points: np.ndarray) -> None:
         place, series = points["place"].astype(np.int64), points["series"].astype(np.int64)
         keys = place << 24 | series << 8 | points["level"]
-        order, known = np.argsort(keys, kind="stable"), {*self._series.values()}
+        order, declared = np.argsort(keys, kind="stable"), {*self._series.values()}
         ends = [0, *(np.flatnonzero(np.diff(keys[order])) + 1).tolist(), len(order)]
         for own in (order[first:end] for first, end in pairwise(ends)):
             key = int(keys[own[0]])
             stretch, number = self._places.get(key >> 24), key >> 8 & 0xFFFF
-            if stretch is not None and number in known:  # else what declares it is damaged
+            if stretch is not None and number in declared:  # else what declares it is damaged
                 stretch.add(number, key & 0xFF, own + start, points["iteration"][own])
 
     def curves(self, window: Window) -> dict[str, BranchedCurves]:
         """Return the curves of each trainer, as far as they are in a window."""
         return {name: self._read(timeline, window) for name, timeline in self._timelines().items()}
 
-    def _timelines(self) -> Mapping[str, Timeline[Stretch]]:
+    def _timelines(self) -> Mapping[str, Timeline[PlacedSlots]]:
         """Return the timeline of each trainer, made anew once there are more stretches."""
         stretches = [stretch for stretch in self._stretches if stretch.slots]
         if len(stretches) != self._placed:
@@ -108,48 +108,50 @@ class Levels:
                 latest[name] = stretch.latest
         return self._lines
 
-    def _read(self, timeline: Timeline[Stretch], window: Window) -> BranchedCurves:
+    def _read(self, timeline: Timeline[PlacedSlots], window: Window) -> BranchedCurves:
         names = [name for name in self._series if window.names is None or name in window.names]
         levels = {self._series[name]: self._choose_level(timeline, self._series[name], window) for name in names}
 
-        def read(stretch: Stretch, end: float) -> dict[str, Curve]:
+        def read(stretch: PlacedSlots, end: float) -> dict[str, Curve]:
             numbers = {name: self._series[name] for name in names if self._series[name] in stretch.slots}
             return {name: self._curve(self._select(stretch, n, levels[n], end, window)) for name, n in numbers.items()}
 
         return window.cut(timeline.curves(read))
 
-    def points(self, trainer: str, name: str, window: Window, after: int) -> tuple[int, list[Piece]]:
+    def points(self, trainer: str, name: str, window: Window, after: int) -> tuple[int, list[Stretch]]:
         """Return what there is of a value on all branches, and a cursor: in a window, or every point after a cursor."""
         timeline, series = self._timelines().get(trainer), self._series.get(name)
         if timeline is None or series is None:
             return 0, []
-        end, pieces = 0, list[Piece]()
+        end, pieces = 0, list[Stretch]()
         for branch, own in zip(timeline.branches, timeline.stretches, strict=True):
             for stretch, reach in own:
                 slots = stretch.slots.get(series, [EMPTY])[0]
                 first, count = max(0, after - end), self._count(stretch, slots, reach)
                 pieces += (
-                    [Piece(branch.number, self._curve(np.array(slots[first:count])))] if 0 < after < end + count else []
+                    [Stretch(branch.number, self._curve(np.array(slots[first:count])))]
+                    if 0 < after < end + count
+                    else []
                 )
                 end += count
         return end, pieces if after else self._read(timeline, window).stretches(name)
 
-    def _count(self, stretch: Stretch, slots: Sequence[int], end: float) -> int:
+    def _count(self, stretch: PlacedSlots, slots: Sequence[int], end: float) -> int:
         """Return how many slots of a stretch have points up to an iteration."""
         if stretch.latest <= end:
             return len(slots)
         return bisect_right(slots, end, key=lambda slot: self._place(slot, "iteration"))
 
-    def _choose_level(self, timeline: Timeline[Stretch], series: int, window: Window) -> int:
+    def _choose_level(self, timeline: Timeline[PlacedSlots], series: int, window: Window) -> int:
         """Return the lowest level at which a series has no more points than are asked for, or the highest."""
         stretches = [pair for own in timeline.stretches for pair in own if series in pair[0].slots]
         highest = max((len(stretch.slots[series]) for stretch, _ in stretches), default=1) - 1
         for level in range(highest):
-            if sum(len(self._select(one, series, level, end, window)) for one, end in stretches) <= window.most:
+            if sum(len(self._select(stretch, series, level, end, window)) for stretch, end in stretches) <= window.most:
                 return level
         return highest
 
-    def _select(self, stretch: Stretch, series: int, level: int, end: float, window: Window) -> np.ndarray:
+    def _select(self, stretch: PlacedSlots, series: int, level: int, end: float, window: Window) -> np.ndarray:
         """Return the slots of a series up to an iteration: of a level, and of those below what that does not reach."""
         chosen, after = list["array[int]"](), -1
         for lower in range(min(level, len(stretch.slots[series]) - 1), -1, -1):

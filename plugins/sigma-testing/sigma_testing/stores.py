@@ -39,7 +39,7 @@ def row(iteration: int, **more: Any) -> dict[str, Any]:
     return {"trainer": "trainer", **place, "command": "pause", "by": "", **more}
 
 
-def _measured(iteration: int, values: np.ndarray, **place: int) -> dict[str, Any]:
+def metrics_row(iteration: int, values: np.ndarray, **place: int) -> dict[str, Any]:
     """Return a row of metrics."""
     where = {"trainer": "trainer", "iteration": iteration, "epoch": iteration // 10, "seconds": iteration / 2}
     last, low, high, mean = map(float, (values[-1], values.min(), values.max(), values.mean()))
@@ -206,12 +206,14 @@ class StoreSuite(Suite):
         """Join neighbours without losing an extreme, a mean or a number of values; leave out what is not asked for."""
         run, draw = self.create(tmp_path), np.random.default_rng(0).normal(size=(300, 4))
         for number, own in enumerate(draw, 1):
-            run.metrics.append(_measured(4 * number, own, start=0 if number <= 200 else 800, branch=int(number > 200)))
+            run.metrics.append(
+                metrics_row(4 * number, own, start=0 if number <= 200 else 800, branch=int(number > 200))
+            )
         assert run.journal.durable() is None
-        found = self.open(run).curves(warnings.warn, Window(names=["training.loss"], most=most))["trainer"]
-        assert [*found.lines] == ["training.loss"], "curves() has names that are not asked for."
-        assert [branch.number for branch in found.branches] == [0, 1], "a branch is missing."
-        curve = found.curves()["training.loss"]
+        branched = self.open(run).curves(warnings.warn, Window(names=["training.loss"], most=most))["trainer"]
+        assert [*branched.lines] == ["training.loss"], "curves() has names that are not asked for."
+        assert [branch.number for branch in branched.branches] == [0, 1], "a branch is missing."
+        curve = branched.curves()["training.loss"]
         assert most / 8 <= len(curve.values) <= most or len(curve.values) == len(draw), "curves() has other points."
         assert (curve.low.min(), curve.high.max()) == (draw.min(), draw.max()), "an extreme is lost."
         assert curve.counts.sum() == draw.size, "a point does not say how many values it stands for."
@@ -222,11 +224,11 @@ class StoreSuite(Suite):
         """Return the points of the part, and one more at each side."""
         run = self.create(tmp_path)
         for number in range(1, 101):
-            run.metrics.append(_measured(number, np.array([number])))
+            run.metrics.append(metrics_row(number, np.array([number])))
         assert run.journal.durable() is None
         for over, span in (("iteration", (20, 30)), ("second", (10.0, 15.0))):
-            found = self.open(run).curves(warnings.warn, Window(span=span, over=over))["trainer"].curves()
-            assert found["training.loss"].iterations.tolist() == [*range(19, 32)], f"another part over {over}s."
+            curves = self.open(run).curves(warnings.warn, Window(span=span, over=over))["trainer"].curves()
+            assert curves["training.loss"].iterations.tolist() == [*range(19, 32)], f"another part over {over}s."
 
     def test_points_of_a_curve_are_read_on_from_a_cursor(self, tmp_path: Path) -> None:
         """Return those of a window without a cursor; with one, all that came since, on the branch where they came."""
@@ -235,27 +237,27 @@ class StoreSuite(Suite):
         assert reader.points("trainer", "training.loss", Window()) == (0, []), "there are points before the first."
         for number in range(1, 61):
             place = {"branch": 1, "start": 20} if number > 40 else {}
-            run.metrics.append(_measured(number - 20 * (number > 40), np.array([number]), **place))
+            run.metrics.append(metrics_row(number - 20 * (number > 40), np.array([number]), **place))
             if number % 15 == 0:
                 assert run.journal.durable() is None
-                cursor, found = reader.points("trainer", "training.loss", Window(), cursor)
-                seen += [(one.branch, at) for one in found for at in one.curve.iterations.tolist()]
+                cursor, stretches = reader.points("trainer", "training.loss", Window(), cursor)
+                seen += [(stretch.branch, at) for stretch in stretches for at in stretch.curve.iterations.tolist()]
         wanted = [*((0, at) for at in range(1, 41)), *((1, at) for at in range(21, 41))]
         assert seen == wanted, "points are missing, or come twice."
         few = reader.points("trainer", "training.loss", Window(most=10))
         assert few[0] == cursor, "a cursor depends on the window."
-        assert sum(one.curve.counts.sum() for one in few[1]) == 60
+        assert sum(stretch.curve.counts.sum() for stretch in few[1]) == 60
 
     def test_rows_that_a_run_was_reopened_for_follow_those_that_are_there(self, tmp_path: Path) -> None:
         """Replace what a killed process measured after the start of the next one."""
         run = self.create(tmp_path)
         for number in range(1, 31):
-            run.metrics.append(_measured(number, np.array([1.0 if number <= 20 else -9.0])))
+            run.metrics.append(metrics_row(number, np.array([1.0 if number <= 20 else -9.0])))
         assert run.journal.durable() is None
         again = self.open(run)
         again.lock()
         again.reopen(None, again.excerpt(["trainer"], warnings.warn))
-        again.metrics.append(_measured(25, np.array([2.0]), session=1, start=20))
+        again.metrics.append(metrics_row(25, np.array([2.0]), session=1, start=20))
         assert again.journal.durable() is None
         for most in (1000, 6):
             curve = self.open(run).curves(warnings.warn, Window(most=most))["trainer"].curves()["training.loss"]

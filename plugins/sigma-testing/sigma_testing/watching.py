@@ -187,9 +187,9 @@ class FakeView:
 
     def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
         """Return the measured values in a window, or after a cursor."""
-        cursor, found = self.stretches(address, after, ALL)
-        lines = dict(enumerate(stretch.curve for stretch in found))
-        return cursor, found if after else window.cut(BranchedCurves([Branch(0)], {"": lines})).stretches("")
+        cursor, stretches = self.stretches(address, after, ALL)
+        lines = dict(enumerate(stretch.curve for stretch in stretches))
+        return cursor, stretches if after else window.cut(BranchedCurves([Branch(0)], {"": lines})).stretches("")
 
     def trainers(self) -> list[str]:
         """Return the names that were given."""
@@ -290,16 +290,18 @@ class ViewSuite(Suite):
                 address = f"{trainer}.training.loss"
                 cursor, every_one = view.points(address, Window(most=ALL))
                 few = view.points(address, Window(most=4))[1]
-                assert [one.branch for one in few] == [one.branch for one in every_one]
-                assert sum(len(one.curve.values) for one in few) <= max(4, len(few))
+                assert [stretch.branch for stretch in few] == [stretch.branch for stretch in every_one]
+                assert sum(len(stretch.curve.values) for stretch in few) <= max(4, len(few))
                 for extreme, of in ((np.nanmin, "low"), (np.nanmax, "high")):
-                    found = [extreme([extreme(getattr(one.curve, of)) for one in all_]) for all_ in (few, every_one)]
-                    assert found[0] == found[1]
+                    extremes = [
+                        extreme([extreme(getattr(stretch.curve, of)) for stretch in all_]) for all_ in (few, every_one)
+                    ]
+                    assert extremes[0] == extremes[1]
                 last = every_one[-1].curve.iterations[-1]
-                for one in view.points(address, Window(), cursor)[1]:
-                    assert one.branch != every_one[-1].branch or (one.curve.iterations > last).all()
+                for stretch in view.points(address, Window(), cursor)[1]:
+                    assert stretch.branch != every_one[-1].branch or (stretch.curve.iterations > last).all()
                 beyond = view.points(address, Window(span=(1e12, 2e12)))[1]
-                assert sum(len(one.curve.values) for one in beyond) <= len(beyond), "only what lies nearest."
+                assert sum(len(stretch.curve.values) for stretch in beyond) <= len(beyond), "only what lies nearest."
 
     def test_what_was_not_measured_is_empty(self) -> None:
         """Return cursor 0 and no stretches."""

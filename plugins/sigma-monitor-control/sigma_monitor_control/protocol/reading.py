@@ -225,9 +225,9 @@ def branches(view: View, trainer: str | None = None) -> list[Any]:
     own, earlier = view.trainer(name).branches(), list[Branch]()
     if own and own[0].number:
         rewinds = (row for _, row in view.journal() if row.get("trainer") == name and row.get("command") == "rewind")
-        known = {row["branch"]: Branch(row["branch"], row.get("parent"), row.get("to", 0)) for row in rewinds}
-        if own[0].number in known:
-            earlier = [Branch(0), *(known[number] for number in sorted(known) if number <= own[0].number)]
+        begun = {row["branch"]: Branch(row["branch"], row.get("parent"), row.get("to", 0)) for row in rewinds}
+        if own[0].number in begun:
+            earlier = [Branch(0), *(begun[number] for number in sorted(begun) if number <= own[0].number)]
     return [to_json(branch) for branch in [*earlier, *own[bool(earlier) :]]]
 
 
