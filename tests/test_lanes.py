@@ -87,7 +87,7 @@ def test_bits_do_not_depend_on_the_number_of_workers_or_on_memory(case: str) -> 
 def test_rows_of_lanes_are_learned_as_those_of_one_lane_are() -> None:
     losses = []
     for lanes in (1, LANES):
-        with build(LocalOperator(shards=LANES), {**TABLE, "lanes": lanes}, epochs=40) as sigma:
+        with build(LocalOperator(shards=LANES), {**TABLE, "lanes": lanes}, epochs=25) as sigma:
             sigma.run(progress=False)
             losses.append(sigma.trainer("trainer").evaluate("validation")["loss"])
     assert max(losses) < 0.25
@@ -115,10 +115,10 @@ def test_a_worker_reads_the_blocks_of_its_lanes_alone_and_the_operator_none(
 
 
 def test_lanes_are_taken_over_from_workers_that_die() -> None:
-    wanted = train(LocalOperator(shards=LANES), epochs=30)
+    wanted = train(LocalOperator(shards=LANES), epochs=15)
     operator = ThreadOperator(workers=3, shards=LANES, burst_seconds=0.01)
-    with killing(operator, 0, 0.5) as killed:
-        assert train(operator, epochs=30) == wanted
+    with killing(operator, 0, 0.3) as killed:
+        assert train(operator, epochs=15) == wanted
     assert killed
 
 

@@ -35,6 +35,10 @@ class OpenBlocks(Dataset):
         return 2
 
     @property
+    def lanes(self) -> int:
+        return 3
+
+    @property
     def bytes_ahead(self) -> int:
         return 1000
 
@@ -156,7 +160,7 @@ def test_what_fits_one_lot_is_read_once() -> None:
 )
 def test_parts_and_edited_rows_are_drawn_from_as_many_blocks(view):
     rows = view(OpenBlocks(5, 5, 2, 5, 5))
-    assert (rows.open_blocks, rows.bytes_ahead) == (2, 1000)
+    assert (rows.open_blocks, rows.lanes, rows.bytes_ahead) == (2, 3, 1000)
     assert sorted(np.concatenate(read_epoch(make_feed(rows)))) == [*range(1, 21)]
 
 
@@ -209,6 +213,12 @@ def test_a_lane_has_the_same_rows_in_every_epoch_in_another_order() -> None:
     assert [sorted(rows) for rows in first] == [sorted(rows) for rows in second]
     assert all(a != b for a, b in zip(first, second, strict=True))
     assert [sorted(rows) for rows in rows_of_lanes(sizes, 0, seed=4)] != [sorted(rows) for rows in first]
+
+
+def test_rows_of_each_lane_are_shuffled_by_themselves() -> None:
+    batches = make_feed(OpenBlocks(40, 40, 40), 120, lanes=3).next_batches(Cursor(), 1)
+    shards = zip(cut(batches.rows[0], 3), batches.lanes, strict=True)
+    assert len({tuple(shard.rows - lane.first) for shard, lane in shards}) == 3
 
 
 def test_lanes_of_sorted_data_have_rows_of_distant_blocks() -> None:
