@@ -22,7 +22,7 @@ from sigma_kernel.contracts import (
     ShardSum,
 )
 from sigma_kernel.slices import Mailbox, Packet, PartsPacket, SlicePacket, SliceSum, SumKey
-from sigma_operator_mpi.packets import Address, End, JoinMessage, Mail, StateReply, StateRequest
+from sigma_operator_mpi.packets import End, JoinWithPeers, Mail, RankAddress, StateAnswer, StateQuery
 from sigma_operator_mpi.port import Port
 
 ASK_AGAIN = 0.02  # seconds after the answer that a state is not there
@@ -39,14 +39,14 @@ class MpiChannel:
     """
 
     worker: int
-    address: Address
+    address: RankAddress
     port: Port
     _mailbox: Mailbox = field(factory=Mailbox, init=False)
     _orders: SimpleQueue[GroupOrder | None] = field(factory=SimpleQueue, init=False)
-    _join: JoinMessage | None = field(default=None, init=False)  # the last order to join
+    _join: JoinWithPeers | None = field(default=None, init=False)  # the last order to join
     _sum: SliceSum | None = field(default=None, init=False)
     _provided: tuple[Commit, Provide] | None = field(default=None, init=False)
-    _replies: SimpleQueue[StateReply] = field(factory=SimpleQueue, init=False)
+    _replies: SimpleQueue[StateAnswer] = field(factory=SimpleQueue, init=False)
     _request: JoinOrder | None = field(default=None, init=False)  # that is not answered
 
     # -- what the rank receives ----------------------------------------------------------------------------------------
@@ -54,29 +54,29 @@ class MpiChannel:
         """Take a message; the operator's end of the channel is one."""
         if isinstance(body, PartsPacket | SlicePacket):
             self._mailbox.put(body)
-        elif isinstance(body, StateRequest):
+        elif isinstance(body, StateQuery):
             commit, state = self._provided or (None, None)
             held = state() if state is not None and commit == body.commit else None
-            self._tell(body.sender, StateReply(body.commit, held))
-        elif isinstance(body, StateReply):
+            self._tell(body.sender, StateAnswer(body.commit, held))
+        elif isinstance(body, StateAnswer):
             self._replies.put(body)
         elif isinstance(body, End):
             self._orders.put(None)
         else:
-            self._orders.put(self._join_group(body) if isinstance(body, JoinMessage) else body)
+            self._orders.put(self._join_group(body) if isinstance(body, JoinWithPeers) else body)
 
-    def _join_group(self, message: JoinMessage) -> JoinOrder:
+    def _join_group(self, message: JoinWithPeers) -> JoinOrder:
         if self._join is None or message.order.generation >= self._join.order.generation:
             self._join = message
             self._mailbox.begin_generation(message.order.generation)
         return message.order
 
-    def _tell(self, address: Address, body: Any) -> None:
+    def _tell(self, address: RankAddress, body: Any) -> None:
         self.port.send(address.rank, Mail(address.engagement, body))
 
     @property
-    def _operator(self) -> Address:
-        return Address(0, self.address.engagement)
+    def _operator(self) -> RankAddress:
+        return RankAddress(0, self.address.engagement)
 
     # -- the contract --------------------------------------------------------------------------------------------------
     def orders(self, seconds: float) -> Iterable[GroupOrder]:
@@ -117,7 +117,7 @@ class MpiChannel:
                 self._sum.receive(packet)
         return self._sum.result()
 
-    def _begin_sum(self, join: JoinMessage, key: SumKey, parts: Mapping[int, ShardPart], count: int) -> None:
+    def _begin_sum(self, join: JoinWithPeers, key: SumKey, parts: Mapping[int, ShardPart], count: int) -> None:
         members = sorted(join.order.members)
 
         def send(rank: int, packet: Packet) -> None:
@@ -156,6 +156,6 @@ class MpiChannel:
         donor = self._operator if order.donor is None else peers.get(order.donor)
         if donor is None:
             return False
-        self._tell(donor, StateRequest(order.commit, self.address))
+        self._tell(donor, StateQuery(order.commit, self.address))
         self._request = order
         return True

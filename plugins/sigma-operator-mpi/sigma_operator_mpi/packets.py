@@ -17,7 +17,7 @@ BLOCK = 64  # bytes: each part begins at a multiple, and MPI counts in these, as
 
 # -- messages beside orders, events and packets of sums ----------------------------------------------------------------
 @frozen
-class Address:
+class RankAddress:
     """A worker: its rank, and the number of its engagement, which is never used again."""
 
     rank: int
@@ -60,23 +60,23 @@ class End:
 
 
 @frozen
-class JoinMessage:
+class JoinWithPeers:
     """An order to join, with the addresses of the other members."""
 
     order: JoinOrder
-    peers: Mapping[int, Address]
+    peers: Mapping[int, RankAddress]
 
 
 @frozen
-class StateRequest:
+class StateQuery:
     """A worker asks for the state of a commit."""
 
     commit: Commit
-    sender: Address
+    sender: RankAddress
 
 
 @frozen
-class StateReply:
+class StateAnswer:
     """The state of a commit; None if it is not there."""
 
     commit: Commit

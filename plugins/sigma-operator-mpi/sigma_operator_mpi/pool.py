@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import define, field, frozen
 
-from sigma_operator_mpi.packets import Address, End, Engage, Hello, Idle, Mail
+from sigma_operator_mpi.packets import End, Engage, Hello, Idle, Mail, RankAddress
 from sigma_operator_mpi.port import Port, import_mpi
 from sigma_operator_mpi.rank import WorkerRank
 
@@ -55,22 +55,22 @@ class RankPool:
         """Return how many ranks can compute."""
         return len(self._alive)
 
-    def engage(self, worker: int, blueprint: bytes, listener: Listener) -> Address | None:
+    def engage(self, worker: int, blueprint: bytes, listener: Listener) -> RankAddress | None:
         """Let a free rank become a worker; return its address, or None if there is no such rank."""
         with self._lock:
             if not self._free:
                 return None
-            address = Address(min(self._free), next(self._numbers))
+            address = RankAddress(min(self._free), next(self._numbers))
             self._free.remove(address.rank)
             self._engaged[address.engagement] = address.rank, listener
             self.port.send(address.rank, Mail(0, Engage(worker, address.engagement, blueprint)))
             return address
 
-    def tell(self, address: Address, body: Any) -> None:
+    def tell(self, address: RankAddress, body: Any) -> None:
         """Send a message to a worker."""
         self.port.send(address.rank, Mail(address.engagement, body))
 
-    def end(self, address: Address) -> None:
+    def end(self, address: RankAddress) -> None:
         """End the process of a worker that does not answer, if it is here, and its end would not be that of the job."""
         with self._lock:
             process = self._processes[address.rank]

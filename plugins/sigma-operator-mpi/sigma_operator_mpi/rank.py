@@ -16,7 +16,7 @@ from attrs import define, field
 from sigma_kernel.contracts import WorkerFailed
 from sigma_operator_mpi.channel import MpiChannel
 from sigma_operator_mpi.output import number_lines
-from sigma_operator_mpi.packets import Address, End, Engage, Hello, Idle, Mail
+from sigma_operator_mpi.packets import End, Engage, Hello, Idle, Mail, RankAddress
 from sigma_operator_mpi.port import Port
 
 LINGER = 4.0  # seconds after the operator in which a worker may end by itself
@@ -68,7 +68,7 @@ class WorkerRank:
         """Take a message; one for a worker that this rank is no more is dropped."""
         channel, body = self._channel, mail.body
         if isinstance(body, Engage):
-            self._channel = MpiChannel(body.worker, Address(self.port.rank, body.engagement), self.port)
+            self._channel = MpiChannel(body.worker, RankAddress(self.port.rank, body.engagement), self.port)
             self._tasks.put(body)
         elif mail.engagement == 0:
             self.lose(0)

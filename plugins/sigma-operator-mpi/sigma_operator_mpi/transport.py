@@ -24,7 +24,7 @@ from sigma_kernel.contracts import (
     WorkerLost,
 )
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, error_text, warn
-from sigma_operator_mpi.packets import Address, End, JoinMessage, StateReply, StateRequest
+from sigma_operator_mpi.packets import End, JoinWithPeers, RankAddress, StateAnswer, StateQuery
 from sigma_operator_mpi.pool import Ended, RankPool
 
 GRACE = 2.0  # seconds in which workers end by themselves, once the transport is closed
@@ -45,7 +45,7 @@ class MpiTransport:
     pool: RankPool
     at_least: int = 1
     _blueprint: bytes = field(default=b"", init=False)
-    _workers: dict[int, Address] = field(factory=dict, init=False)
+    _workers: dict[int, RankAddress] = field(factory=dict, init=False)
     _started: set[int] = field(factory=set, init=False)
     _leaving: dict[int, float] = field(factory=dict, init=False)  # when a worker is ended that is to leave
     _events: SimpleQueue[GroupEvent] = field(factory=SimpleQueue, init=False)
@@ -112,7 +112,7 @@ class MpiTransport:
                 self.pool.end(address)
 
     @property
-    def addresses(self) -> dict[int, Address]:
+    def addresses(self) -> dict[int, RankAddress]:
         """Return where the workers are that run."""
         return {**self._workers}
 
@@ -123,12 +123,12 @@ class MpiTransport:
             self._started.add(worker)
             self._workers[worker] = address
 
-    def _complete(self, order: GroupOrder) -> GroupOrder | JoinMessage:
+    def _complete(self, order: GroupOrder) -> GroupOrder | JoinWithPeers:
         """Return the message of an order: one to join has the addresses of the members."""
         if not isinstance(order, JoinOrder):
             return order
         others = [member for member in order.members if member != order.worker]
-        return JoinMessage(order, {member: self._workers[member] for member in others if member in self._workers})
+        return JoinWithPeers(order, {member: self._workers[member] for member in others if member in self._workers})
 
     def _end_overdue(self) -> None:
         """End workers that were to leave and have not."""
@@ -153,10 +153,10 @@ class MpiTransport:
 
     # -- the thread of the port ----------------------------------------------------------------------------------------
     def _receive(self, worker: int, body: Any) -> None:
-        if isinstance(body, StateRequest):
+        if isinstance(body, StateQuery):
             own, state = self._provided or (None, None)
             held = state() if state is not None and own == body.commit else None
-            self.pool.tell(body.sender, StateReply(body.commit, held))
+            self.pool.tell(body.sender, StateAnswer(body.commit, held))
         elif isinstance(body, Ended):
             with self._lock:
                 self._workers.pop(worker, None)

@@ -123,12 +123,12 @@ def test_ranks_with_other_plugins_are_refused_by_name(jobs: Any) -> None:
         dedent(
             """
             import os, sys
-            from sigma_kernel.plugins.catalogue import Catalogue
+            from sigma_kernel import catalogue
             from sigma_run.launcher import main
 
             if os.environ["OMPI_COMM_WORLD_RANK"] == "0":
-                versions = Catalogue.versions
-                Catalogue.versions = lambda self: versions(self) | {"sigma-layers": "9.9"}
+                versions = type(catalogue()).versions
+                type(catalogue()).versions = lambda self: versions(self) | {"sigma-layers": "9.9"}
             sys.exit(main(["run", "run.toml", "--quiet"]))
             """
         )
