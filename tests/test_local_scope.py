@@ -20,6 +20,7 @@ from sigma_operator_processes import ProcessesOperator
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, kill_at_random
 from sigma_training.workers import replica
+from sigma_training.workers.calls import SentCall, run_call
 
 WEIGHTS = "network.layers.1-dense.weights"
 GRADIENT = "gradients.1-dense.weights"
@@ -259,3 +260,13 @@ def test_a_hook_of_local_scope_repeats_no_iteration() -> None:
 
     with pytest.raises(SigmaConfigError, match=r"hooks.mine: repeats iterations of .* Set scope = 'global'"):
         environment(LocalOperator(), mine=Again(scope="local")).run(progress=False)
+
+
+def test_a_call_that_is_run_again_has_the_memory_that_it_was_sent_with() -> None:
+    session = environment(LocalOperator()).trainer("trainer").session
+    table = {"type": "extrema", "value": "training.loss", "scope": "local", "every": "1 epoch"}
+    sent = SentCall("most", "workers.0.", table, session.moment, {"training.loss": 2.0}, {}, {}, writes=False)
+    rows = [run_call(sent, session.present, {}).row for _ in range(2)]
+    assert rows[0] == rows[1]
+    assert rows[0]["memory"] != {}
+    assert sent.memory == {}
