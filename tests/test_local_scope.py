@@ -176,13 +176,15 @@ def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> N
 @pytest.mark.parametrize("workers", [1, 2])
 def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, tmp_path: Path) -> None:
     def make(operator: Any) -> Environment:
-        return environment(operator, tmp_path, look=Look(), share=Share())
+        sigma = environment(operator, tmp_path, look=Look(), share=Share())
+        sigma.trainer("trainer").epochs = 12
+        return sigma
 
     wanted = make(LocalOperator(workers=workers, shards=4))
     bits = wanted.run(progress=False).parameters_sha256
     operator = ThreadOperator(workers=workers, shards=4, burst_seconds=0.001)
     sigma = make(operator)
-    with kill_at_random(operator, 1, 0.3) as killed:
+    with kill_at_random(operator, 1, 0.2) as killed:
         assert sigma.run(progress=False).parameters_sha256 == bits
     assert killed
     assert values(sigma, "process") == values(wanted, "process")
