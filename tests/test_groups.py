@@ -432,7 +432,7 @@ def test_an_error_in_a_worker_ends_the_run_with_its_traceback(monkeypatch: pytes
     def fail(*given: Any) -> Sequence[int]:
         raise ValueError("wrong on purpose")
 
-    monkeypatch.setattr(replica, "ShardedStep", fail)
+    monkeypatch.setattr(replica, "choose_step", fail)
     with pytest.raises(SigmaTrainingError, match=r"(?s)worker [01]: Traceback .*ValueError: wrong on purpose"):
         environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
 

@@ -20,6 +20,7 @@ from sigma_operator_processes import ProcessesOperator
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, kill_at_random
 from sigma_training.workers import replica
+from sigma_training.workers.calls import SentCall, run_call
 
 WEIGHTS = "network.layers.1-dense.weights"
 GRADIENT = "gradients.1-dense.weights"
@@ -175,13 +176,15 @@ def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> N
 @pytest.mark.parametrize("workers", [1, 2])
 def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, tmp_path: Path) -> None:
     def make(operator: Any) -> Environment:
-        return environment(operator, tmp_path, look=Look(), share=Share())
+        sigma = environment(operator, tmp_path, look=Look(), share=Share())
+        sigma.trainer("trainer").epochs = 12
+        return sigma
 
     wanted = make(LocalOperator(workers=workers, shards=4))
     bits = wanted.run(progress=False).parameters_sha256
     operator = ThreadOperator(workers=workers, shards=4, burst_seconds=0.001)
     sigma = make(operator)
-    with kill_at_random(operator, 1, 0.3) as killed:
+    with kill_at_random(operator, 1, 0.2) as killed:
         assert sigma.run(progress=False).parameters_sha256 == bits
     assert killed
     assert values(sigma, "process") == values(wanted, "process")
@@ -259,3 +262,13 @@ def test_a_hook_of_local_scope_repeats_no_iteration() -> None:
 
     with pytest.raises(SigmaConfigError, match=r"hooks.mine: repeats iterations of .* Set scope = 'global'"):
         environment(LocalOperator(), mine=Again(scope="local")).run(progress=False)
+
+
+def test_a_call_that_is_run_again_has_the_memory_that_it_was_sent_with() -> None:
+    session = environment(LocalOperator()).trainer("trainer").session
+    table = {"type": "extrema", "value": "training.loss", "scope": "local", "every": "1 epoch"}
+    sent = SentCall("most", "workers.0.", table, session.moment, {"training.loss": 2.0}, {}, {}, writes=False)
+    rows = [run_call(sent, session.present, {}).row for _ in range(2)]
+    assert rows[0] == rows[1]
+    assert rows[0]["memory"] != {}
+    assert sent.memory == {}

@@ -269,7 +269,7 @@ class GroupSimulation:
         if worker.frozen:
             worker.inbox.append((self._post, (worker, run)))
             return
-        if not worker.alive or worker.run is not run:
+        if not worker.alive or worker.run is not run or run.at == run.order.end.iteration:
             return
         if run.at == self.schedule.error and worker.number == 0:
             worker.run = None
@@ -316,7 +316,7 @@ class GroupSimulation:
         if worker.frozen:
             return
         self._receive(worker, Tick(self.time))
-        if (run := worker.run) is not None and run.at < run.order.end.iteration:
+        if (run := worker.run) is not None:
             self._post(worker, run)  # what was lost
             if peers := missing_peers(self.network, worker.number, run):
                 self.network.carry(self._tell, WorkerCut(worker.number, run.order.generation, peers))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:
         sent.name, sent.scope, hook, sent.moment, files if sent.writes else None,  # type: ignore[arg-type]
         known={**protect(own), **sent.known},
         fresh={},
-        memory=sent.memory,
+        memory=deepcopy(sent.memory),  # the call may be run again
         evaluator=setup.evaluator,
         steps=run.copy_steps(hook.weights),
         metrics=setup.metrics,
