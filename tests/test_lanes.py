@@ -19,8 +19,8 @@ from sigma_kernel.clock import TimeStep
 from sigma_operator_local import LocalOperator
 from sigma_run.launcher.group import main
 from sigma_testing import Do, state_bytes
-from sigma_testing.transports.threads import ThreadOperator
-from tests.test_groups import killing, until
+from sigma_testing.transports.threads import ThreadOperator, kill_at_random
+from tests.test_groups import until
 
 pytestmark = pytest.mark.rooms
 LANES = 4
@@ -117,9 +117,18 @@ def test_a_worker_reads_the_blocks_of_its_lanes_alone_and_the_operator_none(
 def test_lanes_are_taken_over_from_workers_that_die() -> None:
     wanted = train(LocalOperator(shards=LANES), epochs=15)
     operator = ThreadOperator(workers=3, shards=LANES, burst_seconds=0.01)
-    with killing(operator, 0, 0.3) as killed:
+    with kill_at_random(operator, 0, 0.3) as killed:
         assert train(operator, epochs=15) == wanted
     assert killed
+
+
+@pytest.mark.parametrize("case", ["classes", "last batch of one row", "batches smaller than lanes"])
+def test_replicas_that_are_averaged_have_lanes_of_their_own(case: str) -> None:
+    data, settings = CASES[case]
+    modes = {"mode": "averaging", "every": 3}
+    wanted = train(LocalOperator(shards=LANES, **modes), data, **settings)
+    assert train(ThreadOperator(workers=3, shards=LANES, **modes), data, **settings) == wanted
+    assert train(LocalOperator(shards=LANES), data, **settings) != wanted
 
 
 # -- what happens in a run ---------------------------------------------------------------------------------------------
