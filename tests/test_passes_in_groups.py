@@ -13,7 +13,7 @@ from attrs import frozen
 
 import sigma_ml as sm
 from sigma_hooks import AccuracyMetric
-from sigma_kernel import Environment, HookContext, every
+from sigma_kernel import Environment, HookContext, SigmaTrainingError, every
 from sigma_kernel.contracts import Metric
 from sigma_operator_local import LocalOperator
 from sigma_step.steps import Steps
@@ -21,6 +21,7 @@ from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator
 from sigma_training.evaluator import Evaluator
 from sigma_training.passes import SplitPass, SplitPiece
+from sigma_training.workers import replica
 
 NORMALISED = """format = 1
 [run]
@@ -174,6 +175,21 @@ def test_an_error_of_a_metric_is_that_of_the_hook_and_not_the_end_of_the_run() -
 
     assert run(ThreadOperator(workers=2, shards=2)) == run(LocalOperator(shards=2))
     assert errors == [errors[0]] * 4
+
+
+def test_a_worker_that_fails_in_a_pass_ends_the_run_whatever_the_hook_does_about_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*given: Any) -> None:
+        raise KeyboardInterrupt("wrong on purpose")
+
+    sigma = sm.from_file(NORMALISED.format(batch=70))
+    trainer, evaluate = sigma.trainer("trainer"), lambda context: context.evaluate("validation", {})
+    trainer.operator = ThreadOperator(workers=2, shards=2)
+    trainer.hooks = {"measure": Do(does=evaluate, on_error="ignore")}
+    monkeypatch.setattr(replica.Replica, "_measure", fail)
+    with pytest.raises(SigmaTrainingError, match=r"(?s)worker [01]: Traceback .*wrong on purpose"):
+        sigma.run(progress=False)
 
 
 def test_what_workers_cannot_measure_is_measured_by_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ def check_cluster(operator: GroupOperator, numbers: int, folder: Path) -> Cluste
     A file is written below the folder, or where that will be created, and removed. Raises SigmaTrainingError if not
     all workers start.
     """
-    with write_mark(folder) as mark, Probe(operator, ProbeBlueprint(catalogue().versions(), *mark)) as probe:
+    with write_mark(folder) as mark, ClusterProbe(operator, ProbeBlueprint(catalogue().versions(), *mark)) as probe:
         workers = probe.describe()
         latency, seconds, large = (median(probe.time_sums(length)[1:]) for length in (1, numbers, LARGE))
     return ClusterReport(workers, latency, 4 * numbers, seconds, 4 * LARGE / large)
@@ -109,7 +109,7 @@ def write_mark(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 @define(eq=False)
-class Probe:
+class ClusterProbe:
     """The operator's side of a check: a group that is complete, or fails."""
 
     operator: GroupOperator
@@ -123,7 +123,7 @@ class Probe:
         self._group = WorkerGroup(self.operator.shards, self.operator.workers, PATIENCE)
         self._transport = self.operator.connect()
 
-    def __enter__(self) -> Probe:
+    def __enter__(self) -> ClusterProbe:
         try:
             self._transport.start(self.blueprint, self.operator.workers)
             self._tell(Resize(self.operator.workers))

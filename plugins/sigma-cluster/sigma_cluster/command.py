@@ -38,7 +38,7 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> int:
 
     The exit code is 1 if something is to be changed before training.
     """
-    with opened(what, overrides) as (name, session, folder):
+    with open_session(what, overrides) as (name, session, folder):
         operator = session.setup.operator
         if not isinstance(operator, GroupOperator):
             raise SigmaConfigError(
@@ -77,7 +77,7 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> int:
 @json_option
 def plan(what: str, overrides: tuple[str, ...], bandwidth: float, latency: float, as_json: bool) -> None:
     """Model memory, traffic and speed by the number of workers, from a step that is measured on this machine."""
-    with opened(what, overrides) as (_, session, _folder):
+    with open_session(what, overrides) as (_, session, _folder):
         costs = measure_step(session)
     plans = plan_workers(costs, bandwidth * 1e6, latency / 1e3)
     about = MODELLED.format(
@@ -91,7 +91,7 @@ def plan(what: str, overrides: tuple[str, ...], bandwidth: float, latency: float
 
 
 @contextmanager
-def opened(what: str, overrides: tuple[str, ...]) -> Iterator[tuple[str, Session, Path]]:
+def open_session(what: str, overrides: tuple[str, ...]) -> Iterator[tuple[str, Session, Path]]:
     """Open the prepared trainer of a configuration, the first of several; yield its name, session and run folder."""
     configuration = load_configuration(open_document(what, overrides), catalogue())
     with build(configuration, catalogue()) as environment:
@@ -105,8 +105,8 @@ def show_report(report: ClusterReport) -> None:
     rows = [("WORKER", "HOST", "PROCESS", "CPUS", "CLOCK", "PLUGINS", "RUN FOLDER")]
     for worker in report.workers:
         clock = f"{1e3 * worker.clock:+.0f} ms (within {1e3 * worker.accuracy:.0f})"
-        told = "as here" if not worker.plugins else "others", "reached" if worker.reads_folder else "not reached"
-        rows.append((str(worker.number), worker.host, str(worker.process), str(worker.cpus), clock, *told))
+        states = "as here" if not worker.plugins else "others", "reached" if worker.reads_folder else "not reached"
+        rows.append((str(worker.number), worker.host, str(worker.process), str(worker.cpus), clock, *states))
     table(rows)
     click.echo(f"a sum of the gradients, {report.gradients / 1e6:.3g} MB a shard, takes {1e3 * report.seconds:.3g} ms")
     click.echo(f"a sum of one number takes {1e3 * report.latency:.3g} ms; of 8 MiB, {report.bandwidth / 1e6:.3g} MB/s")

@@ -13,7 +13,7 @@ import pytest
 from attrs import evolve
 
 import sigma_ml as sm
-from sigma_cluster.checking import Probe, WorkerReport, check_cluster
+from sigma_cluster.checking import ClusterProbe, WorkerReport, check_cluster
 from sigma_cluster.planning import StepCosts, measure_step, plan_workers
 from sigma_cluster.probe import ProbeBlueprint, ProbeWorker
 from sigma_kernel import catalogue
@@ -81,7 +81,7 @@ def test_other_plugins_an_unreachable_folder_and_late_clocks_are_problems(monkey
     own = {**catalogue().versions(), "sigma-kernel": "0.0", "sigma-unknown": "1"}
     clock = time.time
     monkeypatch.setattr("sigma_cluster.probe.time.time", lambda: clock() - 90)
-    with Probe(ThreadOperator(workers=1, shards=1), ProbeBlueprint(own, "/nowhere/mark", "x")) as probe:
+    with ClusterProbe(ThreadOperator(workers=1, shards=1), ProbeBlueprint(own, "/nowhere/mark", "x")) as probe:
         monkeypatch.setattr("sigma_cluster.checking.time.time", clock)
         (worker,) = probe.describe()
     texts = evolve(worker, clock=-90.0).problems

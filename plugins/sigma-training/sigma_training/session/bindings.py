@@ -206,7 +206,7 @@ def _phase(session: Readable, address: str) -> float:
 
 def _worker(session: Readable, address: str) -> Any:
     _, number, name = address.split(".")
-    return getattr(session.workers.get(int(number)), name, NOTHING)
+    return getattr(session.workers.get(int(number)), "silence" if name == "seen" else name, NOTHING)
 
 
 def _goal(session: Readable, _: str) -> int | None:

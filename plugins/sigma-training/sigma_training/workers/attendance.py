@@ -14,7 +14,7 @@ from sigma_kernel.contracts.grouping import ComputeOrder, GroupEvent, WorkerComp
 class WorkerRow:
     """A worker: rows of batches a second, shards of a batch, the generation that it joined last.
 
-    ``seen`` are the seconds since the operator has heard of it.
+    ``silence`` are the seconds since the operator has heard of it.
     """
 
     rate: float = field(default=0.0, init=False)
@@ -25,7 +25,7 @@ class WorkerRow:
     _ordered: float = field(default=0.0, init=False)
 
     @property
-    def seen(self) -> float:
+    def silence(self) -> float:
         """Return the seconds since the worker was heard."""
         return time.monotonic() - self._heard
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from attrs import define, evolve, field, frozen
 
@@ -103,7 +103,7 @@ class GroupDriver:
     _notices: deque[Notice] = field(factory=deque, init=False)
     _state: Checkpoint = field(init=False)  # the last one that workers were given, or have sent
     _tables: dict[str, tuple[Hook, Any]] = field(factory=dict, init=False)  # of hooks of local scope, by name
-    _error: BaseException | None = field(default=None, init=False)  # of the thread
+    _error: BaseException | None = field(default=None, init=False)  # which has ended training, such as of the thread
     _held: Held | None = field(default=None, init=False)
     _version: int = field(default=0, init=False)
     _attendance: Attendance = field(factory=Attendance, init=False)
@@ -325,7 +325,7 @@ class GroupDriver:
             self._wait_for_workers(notice)
         elif notice.kind == "failed":
             who = "the workers" if notice.worker is None else f"worker {notice.worker}"
-            raise SigmaTrainingError(f"{who}: {notice.text.strip()}")
+            self._fail(f"{who}: {notice.text.strip()}")
 
     def _wait_for_workers(self, notice: Notice) -> None:
         """Say so; save a checkpoint, if there is a folder, unless training has not begun."""
@@ -339,11 +339,16 @@ class GroupDriver:
         self._lost += 1
         self.current.log(f"worker {notice.worker} is lost: {notice.text}. Another one is requested.")
         if self._lost > TRIES * self._group.size:
-            raise SigmaTrainingError(
+            self._fail(
                 f"{self._lost} workers were lost, and no burst was computed: the last one, {notice.text}. Look at what"
                 " the workers have written to the terminal."
             )
         self._tell(Resize(self._group.size))
+
+    def _fail(self, text: str) -> NoReturn:
+        """End training: raise SigmaTrainingError, now and whenever the workers are asked again."""
+        self._error = SigmaTrainingError(text)
+        raise self._error
 
     def _look_for_commands(self) -> None:
         """Withdraw the burst if the group waits for workers, and a command for the burst."""
