@@ -80,9 +80,9 @@ def _multiply_columns(layout: AttentionLayout, to: str, left: tuple[str, str], r
     name, rows = left
     inner, columns = layout.terms(name), (layout.transposed[right], layout.keys)
     start = (rows, layout.given[name].row_stride, 1)
-    if layout.paired:
+    if layout.is_paired:
         start = (f"at({layout.words[name]}, i0 * {inner})", inner, 1)
-    product = HeadProduct(layout.node.dtype, (to, layout.keys), start, columns, paired=layout.paired)
+    product = HeadProduct(layout.node.dtype, (to, layout.keys), start, columns, paired=layout.is_paired)
     return product.lines(layout.block, "n", inner)
 
 

@@ -105,7 +105,7 @@ class AttentionLayout:
         self.transposed = {name: self.task.room(self.keys * self.terms(name), dtype) for name in self.column_operands}
         for name in self.column_operands:
             self.starting += self._write_zeros(self.transposed[name], self.keys * self.terms(name))
-        for name in ("qkgv" if self.back else "qk") if self.paired else "":
+        for name in ("qkgv" if self.back else "qk") if self.is_paired else "":
             self.words[name] = self.task.room(rows[name] * self.terms(name), dtype)
             self.starting += self._write_zeros(self.words[name], rows[name] * self.terms(name))
         if self.has_hidden_scores:
@@ -123,14 +123,14 @@ class AttentionLayout:
         return dict(zip("gqkv" if self.back else "qkv", self.operands, strict=False))
 
     @property
-    def paired(self) -> bool:
+    def is_paired(self) -> bool:
         """Return whether products of two operands are dot products of bfloat16."""
         return PAIRED in self.node.attrs
 
     def terms(self, name: str) -> int:
         """Return the terms of a product with the rows of an operand: words, if numbers are paired."""
         columns = self.matrices[name].shape[-1]
-        return -(-columns // 2) if self.paired else columns
+        return -(-columns // 2) if self.is_paired else columns
 
     @property
     def column_operands(self) -> str:
@@ -226,7 +226,7 @@ class AttentionLayout:
             lines.append(f"pair_neighbours({self.words[name]}, {given})")
         for name in self.column_operands:
             x, inner, to = self.matrices[name], self.terms(name), (self.transposed[name], self.keys)
-            start = (self.words[name], inner) if self.paired else (name, require_layout(x).strides[-2])
+            start = (self.words[name], inner) if self.is_paired else (name, require_layout(x).strides[-2])
             lines += write_transpose(self.node.dtype, to, start, str(inner), x.shape[-2])
         for name in ("dk", "dv"):
             if matrix := self.made.get(name):

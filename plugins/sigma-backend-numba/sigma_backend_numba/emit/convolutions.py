@@ -35,7 +35,7 @@ def convolution(task: Task, node: Node) -> None:
     how = windows(node, node.inputs[0].shape, _kernel_shape(node), node.shape)
     (channels, filters), samples, paired = how.group_sides, node.shape[0], PAIRED in node.attrs
     task.share(costs.product(samples * how.work), samples)
-    deep = _summed(channels, paired)
+    deep = _term_count(channels, paired)
 
     def shifts_over(planes: Planes) -> Shifts:
         positions = planes.distances(how.result)
@@ -72,7 +72,7 @@ def convolution_input(task: Task, node: Node) -> None:
     how = windows(node, node.shape, _kernel_shape(node), node.inputs[0].shape)
     (channels, filters), samples, paired = how.group_sides, node.shape[0], PAIRED in node.attrs
     task.share(costs.product(samples * how.work), samples)
-    deep = _summed(filters, paired)
+    deep = _term_count(filters, paired)
 
     def shifts_over(slopes: Planes) -> Shifts:
         positions = slopes.distances(how.remainder_sides)
@@ -109,7 +109,7 @@ def _kernel_shape(node: Node) -> Sequence[int]:
     return (rows, inner, *shape[:-2]) if node.op == "convolution" else (inner, rows, *shape[:-2])
 
 
-def _summed(rows: int, paired: bool) -> int:
+def _term_count(rows: int, paired: bool) -> int:
     """Return the number of rows that a product sums over: rows of words, if they are paired."""
     return -(-rows // 2) if paired else rows
 

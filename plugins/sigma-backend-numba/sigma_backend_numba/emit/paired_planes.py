@@ -29,10 +29,10 @@ def pair_channels(
 
 def pair_positions(task: Task, planes: Planes, sample: str, channels: int) -> tuple[str, int, list[str]]:
     """Return planes of numbers of bfloat16, the distance between them, and lines that fill them."""
-    each, one = -(-planes.size // 2), _float_planes(task, planes, 1)
+    each, alone = -(-planes.size // 2), _float_planes(task, planes, 1)
     words = task.room(channels * each, "float32")
-    lines = _lay_out(planes, one, sample, "p", "1")
-    lines += [f"pair_neighbours(at({words}, p * {each}), {one}, 0, 1, {planes.size})"]
+    lines = _lay_out(planes, alone, sample, "p", "1")
+    lines += [f"pair_neighbours(at({words}, p * {each}), {alone}, 0, 1, {planes.size})"]
     return f"as_i2(address({words}))", 2 * each, wrap_in_loops([("p", channels)], lines)
 
 
