@@ -211,7 +211,7 @@ def test_a_state_that_a_hook_has_changed_is_measured_by_the_operator(monkeypatch
 
     def measure(context: HookContext) -> None:
         context.command("set", pattern="optimiser.learning_rate", value=0.02 + 0.001 * len(values))
-        values.append(context.evaluate("validation", {})["loss"])
+        values.append(context.evaluate("validation", {"right": "accuracy"})["loss"])
 
     def run(operator: Any) -> list[Any]:
         values.clear()

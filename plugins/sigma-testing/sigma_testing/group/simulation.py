@@ -269,7 +269,7 @@ class GroupSimulation:
         if worker.frozen:
             worker.inbox.append((self._post, (worker, run)))
             return
-        if not worker.alive or worker.run is not run or run.at == run.order.end.iteration:
+        if not worker.alive or worker.run is not run:
             return
         if run.at == self.schedule.error and worker.number == 0:
             worker.run = None
