@@ -118,7 +118,9 @@ def _subtract(new: Records, state: Records, weight: float) -> Records:
     """Return the weighted differences of all averaged arrays, as one vector of each dtype."""
     with np.errstate(invalid="ignore", over="ignore"):
         return {
-            dtype: np.concatenate([((new[n] - state[n]) * new[n].dtype.type(weight)).reshape(-1) for n in names])
+            dtype: np.concatenate(
+                [((new[n] - _keep_finite(state[n])) * new[n].dtype.type(weight)).reshape(-1) for n in names]
+            )
             for dtype, names in _names_by_dtype(state).items()
         }
 
@@ -130,5 +132,10 @@ def _add(state: Records, vectors: Mapping[str, np.ndarray]) -> dict[str, np.ndar
         for dtype, names in _names_by_dtype(state).items():
             ends = np.cumsum([state[name].size for name in names])[:-1]
             for name, change in zip(names, np.split(vectors[dtype], ends), strict=True):
-                result[name] = state[name] + change.reshape(state[name].shape)
+                result[name] = _keep_finite(state[name]) + change.reshape(state[name].shape)
     return result
+
+
+def _keep_finite(values: np.ndarray) -> np.ndarray:
+    """Return values with 0 where they are infinite, as slots may begin: what differences are taken from."""
+    return np.asarray(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))
