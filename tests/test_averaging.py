@@ -17,6 +17,7 @@ from sigma_operator_processes import ProcessesOperator
 from sigma_optimisers import Momentum
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, kill_at_random
+from sigma_training.group.merging import LocalExchange
 from sigma_training.session.progress import Phase
 
 TEXT = """format = 1
@@ -195,6 +196,35 @@ def test_what_is_frozen_stays_to_the_bit() -> None:
     sigma.set("trainer.optimiser.1-dense.weights.frozen", True)
     trainer.fit(epochs=2, progress=False)
     np.testing.assert_array_equal(trainer.session.host("network.layers.1-dense.weights"), before)
+
+
+def test_replicas_send_only_what_an_update_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = list[int]()
+
+    def add(exchange: Any, offset: int, parts: Any, count: int) -> Any:
+        sent.append(sum(vector.size for vector in parts[0].vectors.values()))
+        return summed(exchange, offset, parts, count)
+
+    summed = LocalExchange.sum
+    monkeypatch.setattr(LocalExchange, "sum", add)
+    sigma = environment(local(), "data.preprocessors=['normalise']")
+    sigma.set("trainer.optimiser.1-dense.weights.frozen", True)
+    trainer = sigma.trainer("trainer")
+    trainer.fit(iterations=3, progress=False)
+    assert any(name.startswith("data.preprocessors.") for name in trainer.session.state.arrays)
+    tuned, means = 6 + (6 + 6) + (6 * 3 + 3), 6 + 6  # biases, a batch norm, the output layer; what the norm averages
+    assert sent == [3 * tuned + means]  # Adam has two slots
+
+
+def test_a_network_that_is_frozen_whole_is_measured() -> None:
+    def losses(operator: Any) -> tuple[bytes, Any]:
+        sigma = environment(operator, "network.architecture='input(4) + output(3) + softmax_cross_entropy()'")
+        sigma.set("trainer.optimiser.frozen", True)
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1, progress=False)
+        return trainer.session.host("network.layers.1-output.weights").tobytes(), trainer.registry.get("training.loss")
+
+    assert losses(threads(workers=2)) == losses(local())
 
 
 def test_a_loss_that_is_not_finite_ends_the_run_with_the_state_after_an_earlier_round(tmp_path: Path) -> None:

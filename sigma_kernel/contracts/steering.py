@@ -306,6 +306,10 @@ class Iterations(Protocol):
         """Return the arrays of the state."""
 
     @property
+    def changed(self) -> Sequence[str]:
+        """Return the names of the arrays that sharded iterations change."""
+
+    @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics recorded at each training step."""
 
