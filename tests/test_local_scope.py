@@ -192,6 +192,15 @@ def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, t
     assert (summary.parameters_sha256, differences) == (bits, {})
 
 
+def test_a_hook_of_local_scope_fires_for_each_worker_at_every_start() -> None:
+    seen = list[int]()
+    hook = Do(does=lambda context: seen.append(context.moment.start), scope="local", every=every(1, "start"))
+    trainer = environment(LocalOperator(workers=2, shards=2), begin=hook).trainer("trainer")
+    for _ in range(2):
+        trainer.fit(epochs=1, progress=False)
+    assert seen == [1, 1, 2, 2]
+
+
 def test_files_that_a_hook_writes_in_a_worker_are_in_the_run_folder(tmp_path: Path) -> None:
     sigma = environment(ThreadOperator(workers=2, shards=2), tmp_path, look=Look(files=True), share=Share())
     sigma.run(progress=False)

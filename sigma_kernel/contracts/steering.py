@@ -380,9 +380,6 @@ class Work(Protocol):
     def settle(self) -> None:
         """Fire the hooks that are due, and check whether a goal is reached."""
 
-    def split(self, workers: int) -> None:
-        """Fire hooks of local scope once per worker."""
-
     def shard(self, shards: int, merger: Merger | None, pool: Executor | None) -> Compute:
         """Return what computes bursts in shards of every batch, by as many threads of a pool as there are workers.
 

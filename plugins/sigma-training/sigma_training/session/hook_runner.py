@@ -39,14 +39,9 @@ class HookRunner:
 
     current: CurrentRun
     checkpoints: CheckpointPolicy
-    workers: int = field(default=1, init=False)
     _elsewhere: RunCalls | None = field(default=None, init=False)
     _settled: Moment = field(factory=Moment, init=False)  # hooks that were due until then have run
     _budgets: Budgets = field(factory=Budgets, init=False)
-
-    def split(self, workers: int) -> None:
-        """Set the number of workers, for each of which hooks of local scope run once."""
-        self.workers = workers
 
     def run_elsewhere(self, run: RunCalls | None) -> None:
         """Let hooks of local scope run in workers elsewhere from now on; None for this process."""
@@ -142,7 +137,8 @@ class HookRunner:
     def _run_in_each_scope(self, name: str, act: Callable[[str], None]) -> None:
         hook = self.current.setup.order.hooks.get(name)
         local = hook is not None and hook.scope == "local"
-        for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
+        workers = self.current.state.workers(self.current.setup)
+        for scope in [f"workers.{worker}." for worker in range(workers)] if local else [""]:
             if self._is_active(name, hook):  # an earlier firing may have detached or muted it
                 self._attempt(name, partial(act, scope))
 
