@@ -192,6 +192,26 @@ def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, t
     assert (summary.parameters_sha256, differences) == (bits, {})
 
 
+def test_a_command_of_a_worker_acts_after_all_results_of_the_others() -> None:
+    rewound = list[str]()
+
+    def count(context: Any) -> None:
+        turn = context.memory["turn"] = context.memory.get("turn", 0) + 1
+        context.publish("turn", turn)
+        if turn == 4 and context.scope == "workers.0." and not rewound:
+            rewound.append(context.scope)
+            context.command("rewind", to=2, scale="epoch")
+
+    hook = Do(does=count, scope="local", every=every(1, "epoch"), writes=["turn"])
+    sigma = environment(LocalOperator(workers=2, shards=2), count=hook)
+    trainer = sigma.trainer("trainer")
+    trainer.epochs = 5
+    sigma.run(progress=False)
+    assert rewound
+    assert values(sigma, "loss") == {"trainer.workers.0.turn": 5, "trainer.workers.1.turn": 5}
+    assert trainer.session.state.memory["count"]["hook"] == {"workers.0.": {"turn": 5}, "workers.1.": {"turn": 5}}
+
+
 def test_a_hook_of_local_scope_fires_for_each_worker_at_every_start() -> None:
     seen = list[int]()
     hook = Do(does=lambda context: seen.append(context.moment.start), scope="local", every=every(1, "start"))

@@ -111,7 +111,7 @@ class HookRunner:
             self._fire_in_workers(name, hook)
 
     def _fire_in_workers(self, name: str, hook: Hook) -> None:
-        """Run a hook of local scope in all workers; then apply the results, in the order of the workers."""
+        """Run a hook of local scope in all workers; then take over what each has left, and last obey their commands."""
         views = list[HookView]()
         self._run_in_each_scope(name, lambda scope: views.extend(self._views(scope, name)))
         calls = [view.freeze(WORKER) for view in views]
@@ -123,7 +123,11 @@ class HookRunner:
                 raise call.error
             if self._is_active(name, hook):
                 self._budgets.took(name, hook, call.seconds)
-                self._apply(call.row, call.error)
+                self._apply(call.row, HookView.take_over)
+        for call in calls:  # a command may rewind the run, or detach the hook
+            if self._is_active(name, hook):
+                self._apply(call.row, HookView.obey)
+                self._report(hook, call.row, call.error)
 
     def _conclude(self, name: str) -> None:
         """Let a hook act at the end of training."""
@@ -215,16 +219,18 @@ class HookRunner:
         if row["event"] == "budget":
             limit(name, hook, memory[name], self.current.recorder.log, row["then"])
             return
-        self._apply(row)
-
-    def _apply(self, row: Row, error: BaseException | None = None) -> None:
-        """Apply the results of a hook that ran on a snapshot; ``error`` is what it raised in this process."""
-        name = row["hook"]
-        hook = self.current.setup.order.hooks[name]
         with self.checkpoints.save_together():
-            self._attempt(name, lambda: HookView(self.current, name, row["scope"]).apply(row))
-            if "error" in row:
-                self._report_failure(name, hook, error or row["error"])
+            self._apply(row, HookView.apply)
+            self._report(hook, row)
+
+    def _apply(self, row: Row, how: Callable[[HookView, Row], None]) -> None:
+        """Apply results of a hook that ran on a snapshot, all or some of them."""
+        self._attempt(row["hook"], partial(how, HookView(self.current, row["hook"], row["scope"]), row))
+
+    def _report(self, hook: Hook, row: Row, error: BaseException | None = None) -> None:
+        """Report the failure of a hook that ran on a snapshot, if it failed; ``error`` is of this process."""
+        if "error" in row:
+            self._report_failure(row["hook"], hook, error or row["error"])
 
     def finish(self) -> None:
         """Wait for background hooks and apply their results, unless training was interrupted."""
