@@ -149,6 +149,31 @@ def test_a_worker_has_the_gradients_activations_and_rows_of_its_shards() -> None
     np.testing.assert_allclose((2 * first[2][cost] + second[2][cost]) / 3, activations[cost], rtol=1e-5)
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_worker_without_rows_of_a_small_batch_fires_no_hook_that_observes_it(watched: bool) -> None:
+    seen, counted = list[tuple[int, str, int]](), list[str]()
+
+    def look(context: Any) -> None:
+        seen.append((context.moment.iteration, context.scope, len(context.read("batch.rows"))))
+
+    every_batch: dict[str, Any] = {"every": every(1, "iteration"), "scope": "local"}
+    reads = ["batch.rows", GRADIENT]
+    hooks: dict[str, Hook] = {
+        "look": Do(does=look, reads=reads, **every_batch),
+        "count": Do(does=lambda context: counted.append(context.scope), **every_batch),
+    }
+    if watched:
+        hooks["all"] = Do(reads=reads, every=every(1, "iteration"))
+    trainer = environment(LocalOperator(workers=3, shards=3), **hooks).trainer("trainer")
+    trainer.batch_size = 59
+    trainer.fit(epochs=1, progress=False)
+    assert trainer.session.setup.feed.sizes == [59, 2]  # of 120 rows
+    everyone = ["workers.0.", "workers.1.", "workers.2."]
+    assert counted == 3 * everyone
+    sizes = {1: [20, 20, 19], 2: [20, 20, 19], 3: [1, 1]}
+    assert seen == [(n, *each) for n, rows in sizes.items() for each in zip(everyone, rows, strict=False)]
+
+
 def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> None:
     seen: dict[str, list[Any]] = {"global": [], "local": []}
     draw = np.random.default_rng(0)

@@ -17,6 +17,7 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
 from sigma_training.hooks.background import WORKER, HookCall
+from sigma_training.hooks.order import ROWS
 from sigma_training.hooks.policies import Budgets, fail, holds, limit
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
@@ -29,6 +30,7 @@ FIRST = (
     "steps for, for numbers that are too large for the precision, and for initial values that are too large."
 )
 
+FIRST_ROWS = f"workers.0.{ROWS}"  # which are there if the rows of any worker are
 
 RunCalls = Callable[[Sequence[HookCall]], bool]  # in workers elsewhere; False if there are none
 
@@ -154,8 +156,10 @@ class HookRunner:
                 self.current.background.submit(view.freeze())
 
     def _views(self, scope: str, name: str) -> list[HookView]:
-        """Return the context of a hook in a scope, if its criterion holds there."""
+        """Return the context of a hook in a scope, if its criterion holds there, and there is what it observes."""
         current = self.current
+        if not self._has_rows(scope, name):
+            return []
         view, setup, memory = HookView(current, name, scope), current.setup, current.state.memory
         if name in setup.listening:
             self._read_other_trainers(name)
@@ -164,6 +168,11 @@ class HookRunner:
             return [view] if asked() else []
         second = current.recorder.judge(current.moment, name, scope, asked)
         return [] if second is None else [HookView(current, name, scope, second)]
+
+    def _has_rows(self, scope: str, name: str) -> bool:
+        """Return whether a worker has rows of the batch that a hook observes: a small one has fewer shards."""
+        order, observed = self.current.setup.order, self.current.present.last.observed
+        return name not in order.observers or FIRST_ROWS not in observed or scope + ROWS in observed
 
     def _read_other_trainers(self, name: str) -> None:
         """Take over what other trainers have published last of what a hook reads; the journal holds it."""
