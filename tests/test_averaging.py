@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attrs import define
 
 import sigma_ml as sm
-from sigma_kernel import Environment, SigmaAddressError, SigmaConfigError, SigmaTrainingError, every
+from sigma_kernel import Environment, SigmaAddressError, SigmaConfigError, SigmaTrainingError, every, functions as f
+from sigma_kernel.contracts import Slot
 from sigma_operator_local import LocalOperator
 from sigma_operator_processes import ProcessesOperator
+from sigma_optimisers import Momentum
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, kill_at_random
+from sigma_training.group.merging import LocalExchange
 from sigma_training.session.progress import Phase
 
 TEXT = """format = 1
@@ -194,6 +198,35 @@ def test_what_is_frozen_stays_to_the_bit() -> None:
     np.testing.assert_array_equal(trainer.session.host("network.layers.1-dense.weights"), before)
 
 
+def test_replicas_send_only_what_an_update_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = list[int]()
+
+    def add(exchange: Any, offset: int, parts: Any, count: int) -> Any:
+        sent.append(sum(vector.size for vector in parts[0].vectors.values()))
+        return summed(exchange, offset, parts, count)
+
+    summed = LocalExchange.sum
+    monkeypatch.setattr(LocalExchange, "sum", add)
+    sigma = environment(local(), "data.preprocessors=['normalise']")
+    sigma.set("trainer.optimiser.1-dense.weights.frozen", True)
+    trainer = sigma.trainer("trainer")
+    trainer.fit(iterations=3, progress=False)
+    assert any(name.startswith("data.preprocessors.") for name in trainer.session.state.arrays)
+    tuned, means = 6 + (6 + 6) + (6 * 3 + 3), 6 + 6  # biases, a batch norm, the output layer; what the norm averages
+    assert sent == [3 * tuned + means]  # Adam has two slots
+
+
+def test_a_network_that_is_frozen_whole_is_measured() -> None:
+    def losses(operator: Any) -> tuple[bytes, Any]:
+        sigma = environment(operator, "network.architecture='input(4) + output(3) + softmax_cross_entropy()'")
+        sigma.set("trainer.optimiser.frozen", True)
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1, progress=False)
+        return trainer.session.host("network.layers.1-output.weights").tobytes(), trainer.registry.get("training.loss")
+
+    assert losses(threads(workers=2)) == losses(local())
+
+
 def test_a_loss_that_is_not_finite_ends_the_run_with_the_state_after_an_earlier_round(tmp_path: Path) -> None:
     def explode(context: Any) -> None:
         context.command("set", pattern="network.layers.4-output.weights", value=3e38)
@@ -207,6 +240,35 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_the_state_after_an_earlier_
     assert sigma.run_folder is not None
     [saved] = sigma.run_folder.glob("checkpoints/trainer/*")
     assert int(saved.name) == 7  # the end of the last whole round before it
+
+
+@define(eq=False)
+class Extremes(Momentum):
+    """Momentum with the least gradient so far, and a slot that stays as it begins."""
+
+    def slots(self, parameter: Any) -> dict[str, Slot]:
+        return {"velocity": Slot(), "least": Slot(np.inf), "none": Slot(-np.inf)}
+
+    def update(self, gradient: Any, parameter: Any, slots: Any, step: Any, hyper: Any) -> Any:
+        new, after = super().update(gradient, parameter, slots, step, hyper)
+        return new, {**after, "least": f.minimum(slots["least"], gradient), "none": slots["none"]}
+
+
+def test_slots_that_begin_at_infinity_are_averaged_once_they_are_finite() -> None:
+    def slots(operator: Any, iterations: int) -> tuple[np.ndarray, np.ndarray]:
+        trainer = environment(operator).trainer("trainer")
+        trainer.optimiser = Extremes(learning_rate=0.01)
+        trainer.fit(iterations=iterations, progress=False)
+        host = trainer.session.host
+        return host("optimiser.slots.4-output.biases.least"), host("optimiser.slots.4-output.biases.none")
+
+    least, none = slots(local(every=1), 1)
+    np.testing.assert_allclose(least, slots(LocalOperator(shards=3), 1)[0], atol=1e-6)  # the mean of all gradients
+    np.testing.assert_array_equal(none, -np.inf)
+    later, none = slots(local(), 12)
+    assert (later < least).all()
+    np.testing.assert_array_equal(none, -np.inf)
+    np.testing.assert_array_equal(later, slots(threads(workers=2), 12)[0])
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

@@ -149,6 +149,31 @@ def test_a_worker_has_the_gradients_activations_and_rows_of_its_shards() -> None
     np.testing.assert_allclose((2 * first[2][cost] + second[2][cost]) / 3, activations[cost], rtol=1e-5)
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_worker_without_rows_of_a_small_batch_fires_no_hook_that_observes_it(watched: bool) -> None:
+    seen, counted = list[tuple[int, str, int]](), list[str]()
+
+    def look(context: Any) -> None:
+        seen.append((context.moment.iteration, context.scope, len(context.read("batch.rows"))))
+
+    every_batch: dict[str, Any] = {"every": every(1, "iteration"), "scope": "local"}
+    reads = ["batch.rows", GRADIENT]
+    hooks: dict[str, Hook] = {
+        "look": Do(does=look, reads=reads, **every_batch),
+        "count": Do(does=lambda context: counted.append(context.scope), **every_batch),
+    }
+    if watched:
+        hooks["all"] = Do(reads=reads, every=every(1, "iteration"))
+    trainer = environment(LocalOperator(workers=3, shards=3), **hooks).trainer("trainer")
+    trainer.batch_size = 59
+    trainer.fit(epochs=1, progress=False)
+    assert trainer.session.setup.feed.sizes == [59, 2]  # of 120 rows
+    everyone = ["workers.0.", "workers.1.", "workers.2."]
+    assert counted == 3 * everyone
+    sizes = {1: [20, 20, 19], 2: [20, 20, 19], 3: [1, 1]}
+    assert seen == [(n, *each) for n, rows in sizes.items() for each in zip(everyone, rows, strict=False)]
+
+
 def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> None:
     seen: dict[str, list[Any]] = {"global": [], "local": []}
     draw = np.random.default_rng(0)
@@ -190,6 +215,35 @@ def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, t
     assert values(sigma, "process") == values(wanted, "process")
     summary, differences = make(LocalOperator(workers=workers, shards=4)).replay(sigma.run_folder, progress=False)
     assert (summary.parameters_sha256, differences) == (bits, {})
+
+
+def test_a_command_of_a_worker_acts_after_all_results_of_the_others() -> None:
+    rewound = list[str]()
+
+    def count(context: Any) -> None:
+        turn = context.memory["turn"] = context.memory.get("turn", 0) + 1
+        context.publish("turn", turn)
+        if turn == 4 and context.scope == "workers.0." and not rewound:
+            rewound.append(context.scope)
+            context.command("rewind", to=2, scale="epoch")
+
+    hook = Do(does=count, scope="local", every=every(1, "epoch"), writes=["turn"])
+    sigma = environment(LocalOperator(workers=2, shards=2), count=hook)
+    trainer = sigma.trainer("trainer")
+    trainer.epochs = 5
+    sigma.run(progress=False)
+    assert rewound
+    assert values(sigma, "loss") == {"trainer.workers.0.turn": 5, "trainer.workers.1.turn": 5}
+    assert trainer.session.state.memory["count"]["hook"] == {"workers.0.": {"turn": 5}, "workers.1.": {"turn": 5}}
+
+
+def test_a_hook_of_local_scope_fires_for_each_worker_at_every_start() -> None:
+    seen = list[int]()
+    hook = Do(does=lambda context: seen.append(context.moment.start), scope="local", every=every(1, "start"))
+    trainer = environment(LocalOperator(workers=2, shards=2), begin=hook).trainer("trainer")
+    for _ in range(2):
+        trainer.fit(epochs=1, progress=False)
+    assert seen == [1, 1, 2, 2]
 
 
 def test_files_that_a_hook_writes_in_a_worker_are_in_the_run_folder(tmp_path: Path) -> None:

@@ -306,6 +306,10 @@ class Iterations(Protocol):
         """Return the arrays of the state."""
 
     @property
+    def changed(self) -> Sequence[str]:
+        """Return the names of the arrays that sharded iterations change."""
+
+    @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics recorded at each training step."""
 
@@ -375,9 +379,6 @@ class Work(Protocol):
 
     def settle(self) -> None:
         """Fire the hooks that are due, and check whether a goal is reached."""
-
-    def split(self, workers: int) -> None:
-        """Fire hooks of local scope once per worker."""
 
     def shard(self, shards: int, merger: Merger | None, pool: Executor | None) -> Compute:
         """Return what computes bursts in shards of every batch, by as many threads of a pool as there are workers.

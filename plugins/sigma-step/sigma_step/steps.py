@@ -22,7 +22,7 @@ from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, introduce_errors
 from sigma_step.graphs import gradient_step, observation_step, training_step, update_step, weight_step
 from sigma_step.live import Live, Span
-from sigma_step.model import BATCH, METRICS, PART, VECTORS, WEIGHTS, Model
+from sigma_step.model import BATCH, LAYERS, METRICS, PART, VECTORS, WEIGHTS, Model
 from sigma_step.totals import InParts, add_exactly, is_additive
 
 Compiled = tuple[Step, Program]
@@ -141,6 +141,12 @@ class Steps:
     def iteration_in_epoch(self) -> int:
         """Return the number of iterations of the present epoch before the state."""
         return self.done
+
+    @property
+    def changed(self) -> Sequence[str]:
+        """Return the names of the arrays that sharded iterations change: those of updates, and layer state."""
+        layers = [LAYERS + address for address in self.programs.model.layer_state()]
+        return (*self.programs.get(update_step)[0].writes, *layers)
 
     @property
     def metrics(self) -> Mapping[str, Metric]:

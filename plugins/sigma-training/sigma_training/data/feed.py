@@ -300,19 +300,20 @@ class Feed:
         return at.epoch if anew else 0, at.block
 
     def _load(self, at: tuple[int, int]) -> Mapping[str, Any]:
-        lanes = [rows for lane in range(self.lanes) if (rows := self._prepare(at, lane))]
+        prepared = [self._prepare(at, lane) for lane in range(self.lanes)]
+        lanes = [rows for rows in prepared if rows is not None]
         joined = {name: np.concatenate([rows[name] for rows in lanes]) for name in lanes[0]} if lanes[1:] else lanes[0]
         return {name: self.place(values) for name, values in joined.items()}
 
     def _load_lane(self, lane: int, at: tuple[int, int]) -> Mapping[str, Any]:
-        return {name: self.place(values) for name, values in self._prepare(at, lane).items()}
+        return {name: self.place(values) for name, values in (self._prepare(at, lane) or {}).items()}
 
-    def _prepare(self, at: tuple[int, int], lane: int) -> Host:
-        """Return the rows of a lane of a lot, varied and prepared; nothing of one without rows."""
+    def _prepare(self, at: tuple[int, int], lane: int) -> Host | None:
+        """Return the rows of a lane of a lot, varied and prepared; None for one without rows."""
         epoch, lot = at
         parts = self._lots.parts(lot, epoch, self._order, lane)
         if not parts:
-            return {}
+            return None
         try:
             rows = self._lots.read(parts, partial(read, self.dataset))
             if self.augmenter:

@@ -3,14 +3,14 @@
 A round is some iterations. It begins with one state; each replica trains from it on its shard of every batch, as if
 that were the whole. At the end, parameters, slots and layer state become the means over all replicas, weighted by rows
 (federated averaging, McMahan et al. 2017; of slots, Yu et al. 2019). So a state is one between rounds, and does not
-depend on who computes: replicas belong to shards, and their differences are added in the fixed tree over these.
+depend on who computes: replicas belong to shards, and the differences of what they change are added in the fixed tree
+over these.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -74,7 +74,8 @@ class AveragedStep:
         merger = ShareMerger(steps)
         records = [merger.merge(shares).records for shares in zip(*(shares for shares, _ in notes), strict=True)]
         losses = name_losses({n % self.exchange.workers: shares[-1].loss for n, (shares, _) in enumerate(notes)})
-        return {**_add(state, total.vectors), **notes[0][1]}, records, losses
+        changed = {name: state[name] for name in steps.changed}
+        return {**state, **_add(changed, total.vectors), **notes[0][1]}, records, losses
 
     def _train_replica(
         self, steps: Iterations, state: Records, batches: Batches, offsets: range, number: int
@@ -89,7 +90,7 @@ class AveragedStep:
             share = steps.share(arrays, lane.block, own, shard.start, len(own), offset, weights)
             arrays = steps.apply_update(arrays, share.gradients, share.state, offset)
             shares.append(weigh_share(Share(share.records, {}, {}), weight))
-        new = steps.to_host(arrays)
+        new = steps.to_host({name: arrays[name] for name in steps.changed})
         counts = {name: value for name, value in new.items() if not _is_averaged(value)}
         return ShardPart(_subtract(new, state, weight), pickle.dumps((shares, counts), protocol=5))
 
@@ -118,17 +119,24 @@ def _subtract(new: Records, state: Records, weight: float) -> Records:
     """Return the weighted differences of all averaged arrays, as one vector of each dtype."""
     with np.errstate(invalid="ignore", over="ignore"):
         return {
-            dtype: np.concatenate([((new[n] - state[n]) * new[n].dtype.type(weight)).reshape(-1) for n in names])
-            for dtype, names in _names_by_dtype(state).items()
+            dtype: np.concatenate(
+                [((new[n] - _keep_finite(state[n])) * new[n].dtype.type(weight)).reshape(-1) for n in names]
+            )
+            for dtype, names in _names_by_dtype(new).items()
         }
 
 
 def _add(state: Records, vectors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the state plus the sums of differences: what no replica has changed stays to the bit."""
-    result: dict[str, Any] = dict(state)
+    """Return the averaged arrays plus the sums of differences: what no replica has changed stays to the bit."""
+    result = dict[str, np.ndarray]()
     with np.errstate(invalid="ignore", over="ignore"):
         for dtype, names in _names_by_dtype(state).items():
             ends = np.cumsum([state[name].size for name in names])[:-1]
             for name, change in zip(names, np.split(vectors[dtype], ends), strict=True):
-                result[name] = state[name] + change.reshape(state[name].shape)
+                result[name] = _keep_finite(state[name]) + change.reshape(state[name].shape)
     return result
+
+
+def _keep_finite(values: np.ndarray) -> np.ndarray:
+    """Return values with 0 where they are infinite, as slots may begin: what differences are taken from."""
+    return np.asarray(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0))

@@ -17,6 +17,7 @@ from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
 from sigma_training.hooks.background import WORKER, HookCall
+from sigma_training.hooks.order import ROWS
 from sigma_training.hooks.policies import Budgets, fail, holds, limit
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
@@ -29,6 +30,7 @@ FIRST = (
     "steps for, for numbers that are too large for the precision, and for initial values that are too large."
 )
 
+FIRST_ROWS = f"workers.0.{ROWS}"  # which are there if the rows of any worker are
 
 RunCalls = Callable[[Sequence[HookCall]], bool]  # in workers elsewhere; False if there are none
 
@@ -39,14 +41,9 @@ class HookRunner:
 
     current: CurrentRun
     checkpoints: CheckpointPolicy
-    workers: int = field(default=1, init=False)
     _elsewhere: RunCalls | None = field(default=None, init=False)
     _settled: Moment = field(factory=Moment, init=False)  # hooks that were due until then have run
     _budgets: Budgets = field(factory=Budgets, init=False)
-
-    def split(self, workers: int) -> None:
-        """Set the number of workers, for each of which hooks of local scope run once."""
-        self.workers = workers
 
     def run_elsewhere(self, run: RunCalls | None) -> None:
         """Let hooks of local scope run in workers elsewhere from now on; None for this process."""
@@ -116,7 +113,7 @@ class HookRunner:
             self._fire_in_workers(name, hook)
 
     def _fire_in_workers(self, name: str, hook: Hook) -> None:
-        """Run a hook of local scope in all workers; then apply the results, in the order of the workers."""
+        """Run a hook of local scope in all workers; then take over what each has left, and last obey their commands."""
         views = list[HookView]()
         self._run_in_each_scope(name, lambda scope: views.extend(self._views(scope, name)))
         calls = [view.freeze(WORKER) for view in views]
@@ -128,7 +125,11 @@ class HookRunner:
                 raise call.error
             if self._is_active(name, hook):
                 self._budgets.took(name, hook, call.seconds)
-                self._apply(call.row, call.error)
+                self._apply(call.row, HookView.take_over)
+        for call in calls:  # a command may rewind the run, or detach the hook
+            if self._is_active(name, hook):
+                self._apply(call.row, HookView.obey)
+                self._report(hook, call.row, call.error)
 
     def _conclude(self, name: str) -> None:
         """Let a hook act at the end of training."""
@@ -142,7 +143,8 @@ class HookRunner:
     def _run_in_each_scope(self, name: str, act: Callable[[str], None]) -> None:
         hook = self.current.setup.order.hooks.get(name)
         local = hook is not None and hook.scope == "local"
-        for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
+        workers = self.current.state.workers(self.current.setup)
+        for scope in [f"workers.{worker}." for worker in range(workers)] if local else [""]:
             if self._is_active(name, hook):  # an earlier firing may have detached or muted it
                 self._attempt(name, partial(act, scope))
 
@@ -154,8 +156,10 @@ class HookRunner:
                 self.current.background.submit(view.freeze())
 
     def _views(self, scope: str, name: str) -> list[HookView]:
-        """Return the context of a hook in a scope, if its criterion holds there."""
+        """Return the context of a hook in a scope, if its criterion holds there, and there is what it observes."""
         current = self.current
+        if not self._has_rows(scope, name):
+            return []
         view, setup, memory = HookView(current, name, scope), current.setup, current.state.memory
         if name in setup.listening:
             self._read_other_trainers(name)
@@ -164,6 +168,11 @@ class HookRunner:
             return [view] if asked() else []
         second = current.recorder.judge(current.moment, name, scope, asked)
         return [] if second is None else [HookView(current, name, scope, second)]
+
+    def _has_rows(self, scope: str, name: str) -> bool:
+        """Return whether a worker has rows of the batch that a hook observes: a small one has fewer shards."""
+        order, observed = self.current.setup.order, self.current.present.last.observed
+        return name not in order.observers or FIRST_ROWS not in observed or scope + ROWS in observed
 
     def _read_other_trainers(self, name: str) -> None:
         """Take over what other trainers have published last of what a hook reads; the journal holds it."""
@@ -219,16 +228,18 @@ class HookRunner:
         if row["event"] == "budget":
             limit(name, hook, memory[name], self.current.recorder.log, row["then"])
             return
-        self._apply(row)
-
-    def _apply(self, row: Row, error: BaseException | None = None) -> None:
-        """Apply the results of a hook that ran on a snapshot; ``error`` is what it raised in this process."""
-        name = row["hook"]
-        hook = self.current.setup.order.hooks[name]
         with self.checkpoints.save_together():
-            self._attempt(name, lambda: HookView(self.current, name, row["scope"]).apply(row))
-            if "error" in row:
-                self._report_failure(name, hook, error or row["error"])
+            self._apply(row, HookView.apply)
+            self._report(hook, row)
+
+    def _apply(self, row: Row, how: Callable[[HookView, Row], None]) -> None:
+        """Apply results of a hook that ran on a snapshot, all or some of them."""
+        self._attempt(row["hook"], partial(how, HookView(self.current, row["hook"], row["scope"]), row))
+
+    def _report(self, hook: Hook, row: Row, error: BaseException | None = None) -> None:
+        """Report the failure of a hook that ran on a snapshot, if it failed; ``error`` is of this process."""
+        if "error" in row:
+            self._report_failure(row["hook"], hook, error or row["error"])
 
     def finish(self) -> None:
         """Wait for background hooks and apply their results, unless training was interrupted."""

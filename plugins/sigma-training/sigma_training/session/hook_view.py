@@ -126,6 +126,11 @@ class HookView(MeasuringContext):
 
     def apply(self, row: Mapping[str, Any]) -> None:
         """Apply the results of a background firing from its journal row."""
+        self.take_over(row)
+        self.obey(row)
+
+    def take_over(self, row: Mapping[str, Any]) -> None:
+        """Take over the memory of a firing elsewhere, and what it has logged and published."""
         if "memory" in row:
             self.memory.clear()
             self.memory.update(unpack(row["memory"]))
@@ -133,5 +138,8 @@ class HookView(MeasuringContext):
             self.log(text)
         for address, value in row["published"].items():
             self.publish(address, unpack(value))
+
+    def obey(self, row: Mapping[str, Any]) -> None:
+        """Apply the commands of a firing elsewhere."""
         for command, arguments in row["commands"]:
             self.command(command, **unpack(arguments))

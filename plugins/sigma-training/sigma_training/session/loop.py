@@ -85,7 +85,6 @@ class TrainingLoop:
         """Train until the end, in bursts of at most so many seconds; see :class:`Pace`."""
         pace = Pace(seconds)
         while self.boundary():
-            self.split(self.current.state.workers(self.current.setup))  # which may have been set
             n = pace.limit_burst(self.distance())
             began = time.perf_counter()
             try:
@@ -254,10 +253,6 @@ class TrainingLoop:
                 return not current.progress.is_over
             current.write_metrics(force=True)  # whoever looks meanwhile sees all that was measured
             current.queue.wait()
-
-    def split(self, workers: int) -> None:
-        """Set the number of workers, for each of which hooks of local scope run once."""
-        self.hooks.split(workers)
 
     def distance(self) -> int:
         """Return the number of iterations until something is due, at least 1."""
