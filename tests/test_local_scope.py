@@ -19,6 +19,7 @@ from sigma_operator_local import LocalOperator
 from sigma_operator_processes import ProcessesOperator
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, kill_at_random
+from sigma_training.evaluator import Evaluator
 from sigma_training.workers import replica
 from sigma_training.workers.calls import SentCall, run_call
 
@@ -171,6 +172,29 @@ def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> N
     }  # fmt: skip
     trainer.fit(iterations=1, progress=False)
     np.testing.assert_allclose(sum(seen["local"]) / 2, seen["global"][0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_what_kills_every_worker_that_runs_it_ends_the_run_and_never_runs_in_the_operator(
+    scope: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both a hook of local scope, and a pass over a split."""
+    operator = ThreadOperator(workers=2, shards=2)
+
+    def deadly(*given: Any) -> Any:
+        (transport,) = operator.transports
+        for worker in [worker for worker, channel in transport.channels.items() if not channel.dead]:
+            transport.kill(worker)
+        raise ConnectionError("killed")
+
+    if scope == "local":
+        monkeypatch.setattr(replica, "run_call", deadly)
+        monkeypatch.setattr(Look, "fire", lambda *_: pytest.fail("runs in the operator"))
+    else:
+        monkeypatch.setattr(Evaluator, "measure", deadly)
+    sigma = environment(operator, tmp_path, share=Share(), **({"look": Look()} if scope == "local" else {}))
+    with pytest.raises(SigmaTrainingError, match=r"workers were lost, and no burst was computed: the last one, killed"):
+        sigma.run(progress=False)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -333,7 +333,8 @@ class GroupDriver:
             self.current.log("workers start")
             return
         self.current.log(f"waits for workers: there are {notice.text}")
-        self.current.commands.post(self.current.commands.make("save", keep=False))
+        if self.current.recorder.stored is not None:
+            self.current.commands.apply(self.current.commands.make("save", keep=False))  # posted, it would end the wait
 
     def _replace_worker(self, notice: Notice) -> None:
         self._lost += 1
