@@ -90,6 +90,18 @@ class Boom(Hook):
         raise ValueError(f"wrong {'here' if os.getpid() == self.here else 'elsewhere'}")
 
 
+@define(eq=False, kw_only=True)
+class Names(Hook):
+    """Publish the names that a pattern gives."""
+
+    every: TimeStep = every(1, "epoch")
+    reads: Sequence[str] = ("**",)
+    writes: Sequence[str] = ("names",)
+
+    def fire(self, context: HookContext) -> None:
+        context.publish("names", " ".join(sorted(context.read(self.reads[0]))))
+
+
 def environment(operator: Any, folder: Path | None = None, **hooks: Hook) -> Environment:
     sigma = sm.from_file(TEXT, folder=folder)
     trainer = sigma.trainer("trainer")
@@ -172,6 +184,19 @@ def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> N
     }  # fmt: skip
     trainer.fit(iterations=1, progress=False)
     np.testing.assert_allclose(sum(seen["local"]) / 2, seen["global"][0], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("scope", "pattern"), [("global", "**"), ("local", "*")])
+def test_a_pattern_gives_the_same_names_whoever_computes(scope: str, pattern: str, tmp_path: Path) -> None:
+    """Not what is shown of the workers, which depends on time and on the operator."""
+    found, local, names = [], LocalOperator(workers=2, shards=4), Names(scope=scope, reads=(pattern,))
+    for operator in (local, ThreadOperator(workers=2, shards=4)):
+        sigma = environment(operator, tmp_path, names=names)
+        sigma.run(progress=False)
+        found.append(sigma.find("trainer.**.names"))
+        assert environment(local, names=names).replay(sigma.run_folder, progress=False)[1] == {}
+    assert found[0] == found[1]
+    assert all("epoch" in value for value in found[0].values())
 
 
 @pytest.mark.parametrize("scope", ["local", "global"])
