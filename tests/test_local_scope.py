@@ -186,7 +186,7 @@ def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> N
     np.testing.assert_allclose(sum(seen["local"]) / 2, seen["global"][0], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("scope", "pattern"), [("global", "**"), ("local", "*")])
+@pytest.mark.parametrize(("scope", "pattern"), [("global", "**"), ("local", "**"), ("local", "*")])
 def test_a_pattern_gives_the_same_names_whoever_computes(scope: str, pattern: str, tmp_path: Path) -> None:
     """Not what is shown of the workers, which depends on time and on the operator."""
     found, local, names = [], LocalOperator(workers=2, shards=4), Names(scope=scope, reads=(pattern,))
@@ -316,7 +316,8 @@ def test_a_hook_of_local_scope_repeats_no_iteration() -> None:
 def test_a_call_that_is_run_again_has_the_memory_that_it_was_sent_with() -> None:
     session = environment(LocalOperator()).trainer("trainer").session
     table = {"type": "extrema", "value": "training.loss", "scope": "local", "every": "1 epoch"}
-    sent = SentCall("most", "workers.0.", table, session.moment, {"training.loss": 2.0}, {}, {}, writes=False)
+    known = {"training.loss": 2.0}
+    sent = SentCall("most", "workers.0.", table, session.moment, [*known], known, {}, {}, writes=False)
     rows = [run_call(sent, session.present, {}).row for _ in range(2)]
     assert rows[0] == rows[1]
     assert rows[0]["memory"] != {}

@@ -7,7 +7,7 @@ changed meanwhile needs no more. Parameters are not sent, as the worker has them
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,11 @@ from typing import Any
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.registry.addresses import matches
 from sigma_training.components import hooks as resolve_hooks
 from sigma_training.hooks.background import WORKER, HookCall
 from sigma_training.hooks.order import reads
@@ -39,7 +37,8 @@ class SentCall:
         scope: The scope: ``workers.<n>.``.
         table: The hook, as a configuration has it.
         moment: The present moment.
-        known: The values that it reads, but for arrays of the state.
+        names: The names of the values that it reads, in order.
+        known: These values, but for arrays of the state.
         memory: Its memory in this scope.
         directions: Which values are better, by the addresses that it reads.
         writes: Whether files of the run can be written.
@@ -49,6 +48,7 @@ class SentCall:
     scope: str
     table: Any
     moment: Moment
+    names: Sequence[str]
     known: Mapping[str, Any]
     memory: Any
     directions: Mapping[str, str]
@@ -104,18 +104,17 @@ def send_call(call: HookCall, table: Any, run: Present) -> SentCall:
     values = {name: x for name, x in call.known.items() if not (name in run.state.arrays and isinstance(x, np.ndarray))}
     directions = {address: call.direction(address) for address in {*reads(call.hook), *call.known}}
     writes = call.stored_run is not None
-    return SentCall(call.name, call.scope, table, call.moment, values, call.memory, directions, writes)
+    names, memory = [*call.known], call.memory
+    return SentCall(call.name, call.scope, table, call.moment, names, values, memory, directions, writes)
 
 
 def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:
     """Run a call at the state of a worker, whose ``arrays`` are on the host too."""
     files, setup = FilesToSend(), run.setup
     hook = make_hook(sent, run)
-    asked = reads(hook)
-    own = {n: x for n, x in arrays.items() if any(n == address or matches(address, n) for address in asked)}
     call = RemoteCall(
         sent.name, sent.scope, hook, sent.moment, files if sent.writes else None,  # type: ignore[arg-type]
-        known={**protect(own), **sent.known},
+        known={name: sent.known[name] if name in sent.known else arrays[name] for name in sent.names},
         fresh={},
         memory=deepcopy(sent.memory),  # the call may be run again
         evaluator=setup.evaluator,
