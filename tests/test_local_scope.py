@@ -13,6 +13,7 @@ import pytest
 from attrs import define, field
 
 import sigma_ml as sm
+from sigma_hooks import Evaluate
 from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaTrainingError, every
 from sigma_kernel.clock import TimeStep
 from sigma_operator_local import LocalOperator
@@ -100,6 +101,18 @@ class Names(Hook):
 
     def fire(self, context: HookContext) -> None:
         context.publish("names", " ".join(sorted(context.read(self.reads[0]))))
+
+
+@define(eq=False, kw_only=True)
+class Better(Hook):
+    """Publish which values at an address are better that it does not read."""
+
+    scope: str = "local"
+    every: TimeStep = every(1, "epoch")
+    writes: Sequence[str] = ("better",)
+
+    def fire(self, context: HookContext) -> None:
+        context.publish("better", [context.direction(f"validation.{name}") for name in ("accuracy", "loss", "other")])
 
 
 def environment(operator: Any, folder: Path | None = None, **hooks: Hook) -> Environment:
@@ -197,6 +210,14 @@ def test_a_pattern_gives_the_same_names_whoever_computes(scope: str, pattern: st
         assert environment(local, names=names).replay(sigma.run_folder, progress=False)[1] == {}
     assert found[0] == found[1]
     assert all("epoch" in value for value in found[0].values())
+
+
+@pytest.mark.parametrize("kind", [LocalOperator, ThreadOperator])
+def test_a_hook_knows_which_values_are_better_wherever_it_runs(kind: Any) -> None:
+    score = Evaluate(on="validation", metrics={"accuracy": "accuracy"})
+    sigma = environment(kind(workers=2, shards=4), score=score, better=Better())
+    sigma.run(progress=False)
+    assert [*sigma.find("trainer.**.better").values()] == [["higher", "lower", ""]] * 2
 
 
 @pytest.mark.parametrize("scope", ["local", "global"])

@@ -17,7 +17,7 @@ from attrs import define, field
 
 from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.contracts import Hook
 from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import pack, unpack
@@ -55,7 +55,7 @@ class HookCall(MeasuringContext):
     row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
     error: BaseException | None = field(default=None, init=False)
-    metrics: Mapping[str, Metric] = field(factory=dict)  # of the trainer, by the address at which they are published
+    directions: Mapping[str, str] = field(factory=dict)  # which values of metrics are better, by address
     place: str = BACKGROUND
     iteration: None = field(default=None, init=False)  # not available there
 
@@ -81,7 +81,7 @@ class HookCall(MeasuringContext):
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
-        return find_direction(address, self.metrics)
+        return find_direction(address, self.directions)
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""

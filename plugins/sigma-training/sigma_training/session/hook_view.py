@@ -120,7 +120,7 @@ class HookView(MeasuringContext):
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,
             steps=run.present.copy_steps(hook.weights) if hook.splits else evolve(run.present.steps(), arrays={}),
-            metrics=run.present.setup.metrics,
+            directions=run.present.setup.directions,
             place=place,
         )  # fmt: skip
 

@@ -22,7 +22,6 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.dumping import Dumper
 from sigma_training.components import hooks as resolve_hooks
 from sigma_training.hooks.background import WORKER, HookCall
-from sigma_training.hooks.order import reads
 from sigma_training.session.state import Present
 
 Host = Mapping[str, np.ndarray]
@@ -40,7 +39,7 @@ class SentCall:
         names: The names of the values that it reads, in order.
         known: These values, but for arrays of the state.
         memory: Its memory in this scope.
-        directions: Which values are better, by the addresses that it reads.
+        directions: Which values of metrics are better, by address.
         writes: Whether files of the run can be written.
     """
 
@@ -77,17 +76,6 @@ class FilesToSend:
         self.files[name] = data
 
 
-@define(eq=False)
-class RemoteCall(HookCall):
-    """A run of a hook in a worker, for which the operator knows which values are better."""
-
-    directions: Mapping[str, str] = field(factory=dict)
-
-    def direction(self, address: str) -> str:
-        """Return which values at an address are better."""
-        return self.directions.get(address) or super().direction(address)
-
-
 def describe_hook(where: str, hook: Hook) -> Any:
     """Return the table by which workers make a hook; raise SigmaConfigError if they cannot."""
     try:
@@ -102,24 +90,22 @@ def describe_hook(where: str, hook: Hook) -> Any:
 def send_call(call: HookCall, table: Any, run: Present) -> SentCall:
     """Return what a worker needs for a call, beside its own state."""
     values = {name: x for name, x in call.known.items() if not (name in run.state.arrays and isinstance(x, np.ndarray))}
-    directions = {address: call.direction(address) for address in {*reads(call.hook), *call.known}}
     writes = call.stored_run is not None
     names, memory = [*call.known], call.memory
-    return SentCall(call.name, call.scope, table, call.moment, names, values, memory, directions, writes)
+    return SentCall(call.name, call.scope, table, call.moment, names, values, memory, call.directions, writes)
 
 
 def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:
     """Run a call at the state of a worker, whose ``arrays`` are on the host too."""
     files, setup = FilesToSend(), run.setup
     hook = make_hook(sent, run)
-    call = RemoteCall(
+    call = HookCall(
         sent.name, sent.scope, hook, sent.moment, files if sent.writes else None,  # type: ignore[arg-type]
         known={name: sent.known[name] if name in sent.known else arrays[name] for name in sent.names},
         fresh={},
         memory=deepcopy(sent.memory),  # the call may be run again
         evaluator=setup.evaluator,
         steps=run.copy_steps(hook.weights),
-        metrics=setup.metrics,
         place=WORKER,
         directions=sent.directions,
     )  # fmt: skip
