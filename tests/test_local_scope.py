@@ -50,7 +50,6 @@ class Look(Hook):
     reads: Sequence[str] = ("training.loss", WEIGHTS, GRADIENT, "activations.3-output", "batch.rows", "shared")
     writes: Sequence[str] = ("process", "norm", "slope", "rows", "outputs", "turn", "seen", "score")
     splits: Sequence[str] = ("validation",)
-    files: bool = False
 
     def fire(self, context: HookContext) -> None:
         turn = context.memory["turn"] = context.memory.get("turn", 0) + 1
@@ -63,8 +62,6 @@ class Look(Hook):
         context.publish("seen", context.read("shared"))
         context.publish("score", context.evaluate("validation", {})["loss"])
         context.command("set", pattern="optimiser.learning_rate", value=0.1 * float(context.read("training.loss")))
-        if self.files:
-            context.write(f"seen/{turn}", b"here")
 
 
 @define(eq=False, kw_only=True)
@@ -262,11 +259,46 @@ def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, t
     assert (summary.parameters_sha256, differences) == (bits, {})
 
 
-def test_files_that_a_hook_writes_in_a_worker_are_in_the_run_folder(tmp_path: Path) -> None:
-    sigma = environment(ThreadOperator(workers=2, shards=2), tmp_path, look=Look(files=True), share=Share())
+@define(eq=False, kw_only=True)
+class Paths(Hook):
+    """Write a file, and publish the paths that the context has."""
+
+    scope: str = "local"
+    every: TimeStep = every(1, "epoch")
+    writes: Sequence[str] = ("paths",)
+
+    def fire(self, context: HookContext) -> None:
+        epoch = context.moment.epoch
+        context.publish("paths", [str(context.folder), str(context.write(f"seen/{epoch}", b"%d" % epoch))])
+
+
+@pytest.mark.parametrize("kind", [LocalOperator, ThreadOperator])
+def test_files_that_a_hook_of_local_scope_writes_are_in_the_run_folder(kind: Any, tmp_path: Path) -> None:
+    sigma = environment(kind(workers=2, shards=2), tmp_path, paths=Paths())
     sigma.run(progress=False)
     assert sigma.run_folder is not None
-    assert (sigma.run_folder / "seen" / "2").read_bytes() == b"here"
+    assert (sigma.run_folder / "seen" / "2").read_bytes() == b"2"
+    assert [*sigma.find("trainer.**.paths").values()] == [["None", "None"]] * 2  # only the operator has the folder
+    assert environment(kind(workers=2, shards=2), paths=Paths()).run(progress=False).status == "finished"
+
+
+def block(context: HookContext) -> None:
+    """Put a file in place of the folder."""
+    assert context.folder is not None
+    (context.folder / "seen").write_text("")
+
+
+@pytest.mark.parametrize("kind", [LocalOperator, ThreadOperator])
+def test_a_file_that_cannot_be_written_follows_the_policy_of_the_hook(kind: Any, tmp_path: Path) -> None:
+    def train(**policy: Any) -> str:
+        sigma = environment(
+            kind(workers=2, shards=2), tmp_path, paths=Paths(**policy), block=Do(does=block, every=every(1, "start"))
+        )
+        return sigma.run(progress=False).status
+
+    assert train(on_error="ignore") == "finished"
+    with pytest.raises(SigmaTrainingError, match=r"hook 'paths' .* failed: .*seen/1: cannot be written"):
+        train()
 
 
 def test_hooks_of_local_scope_reach_the_workers_as_they_are_attached_and_changed(
@@ -338,7 +370,7 @@ def test_a_call_that_is_run_again_has_the_memory_that_it_was_sent_with() -> None
     session = environment(LocalOperator()).trainer("trainer").session
     table = {"type": "extrema", "value": "training.loss", "scope": "local", "every": "1 epoch"}
     known = {"training.loss": 2.0}
-    sent = SentCall("most", "workers.0.", table, session.moment, [*known], known, {}, {}, writes=False)
+    sent = SentCall("most", "workers.0.", table, session.moment, [*known], known, {}, {})
     rows = [run_call(sent, session.present, {}).row for _ in range(2)]
     assert rows[0] == rows[1]
     assert rows[0]["memory"] != {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Concatenate
 
@@ -54,6 +55,7 @@ class HookCall(MeasuringContext):
     steps: Steps  # with copies of the parameters on the host, if the hook declares splits
     row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
+    files: dict[str, bytes] = field(factory=dict, init=False)  # of the run, which a worker cannot write
     error: BaseException | None = field(default=None, init=False)
     directions: Mapping[str, str] = field(factory=dict)  # which values of metrics are better, by address
     place: str = BACKGROUND
@@ -89,6 +91,13 @@ class HookCall(MeasuringContext):
         self.row["published"][address] = pack(value)
         self.fresh[self.scope + address] = unpack(self.row["published"][address])
 
+    def write(self, name: str, data: bytes) -> Path | None:
+        """Write a file of the run; in a worker, keep it for the operator, and return None."""
+        if self.place != WORKER:
+            return super().write(name, data)
+        self.files[name] = data
+        return None
+
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at the next boundary."""
         make_command(self.model.resolve, command, arguments)
@@ -122,9 +131,9 @@ class HookCall(MeasuringContext):
         self.row["logged"].append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
-    def take_result(self, row: dict[str, Any], seconds: float) -> None:
+    def take_result(self, row: dict[str, Any], seconds: float, files: dict[str, bytes]) -> None:
         """Take the results of a run elsewhere."""
-        self.row, self.seconds = row, seconds
+        self.row, self.seconds, self.files = row, seconds, files
 
     def run(self, newer: Any = None) -> None:
         """Run the hook, with a ``newer`` memory if there is one; keep whatever it raises."""

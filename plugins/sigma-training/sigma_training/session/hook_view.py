@@ -114,7 +114,7 @@ class HookView(MeasuringContext):
             value = run.lookup(address, self.scope)
             values |= {address: value} if literal(address) else value
         return HookCall(
-            self.name, self.scope, hook, self.moment, run.recorder.stored,
+            self.name, self.scope, hook, self.moment, run.recorder.stored if place == BACKGROUND else None,
             known=deepcopy(values),
             fresh=background.fresh(self.moment) if place == BACKGROUND else {},
             memory=deepcopy(self.memory),

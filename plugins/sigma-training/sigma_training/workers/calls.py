@@ -9,11 +9,10 @@ from __future__ import annotations
 import traceback
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook
@@ -40,7 +39,6 @@ class SentCall:
         known: These values, but for arrays of the state.
         memory: Its memory in this scope.
         directions: Which values of metrics are better, by address.
-        writes: Whether files of the run can be written.
     """
 
     name: str
@@ -51,7 +49,6 @@ class SentCall:
     known: Mapping[str, Any]
     memory: Any
     directions: Mapping[str, str]
-    writes: bool
 
 
 @frozen(eq=False)
@@ -60,20 +57,8 @@ class CallResult:
 
     row: dict[str, Any]
     seconds: float
-    files: Mapping[str, bytes]
+    files: dict[str, bytes]
     traceback: str = ""
-
-
-@define(eq=False)
-class FilesToSend:
-    """Keep the files that a hook writes in a worker, in place of the run's folder, which only the operator has."""
-
-    files: dict[str, bytes] = field(factory=dict, init=False)
-    path: Path | None = field(default=None, init=False)
-
-    def write(self, name: str, data: bytes, durable: bool = True) -> None:
-        """Keep a file."""
-        self.files[name] = data
 
 
 def describe_hook(where: str, hook: Hook) -> Any:
@@ -90,17 +75,15 @@ def describe_hook(where: str, hook: Hook) -> Any:
 def send_call(call: HookCall, table: Any, run: Present) -> SentCall:
     """Return what a worker needs for a call, beside its own state."""
     values = {name: x for name, x in call.known.items() if not (name in run.state.arrays and isinstance(x, np.ndarray))}
-    writes = call.stored_run is not None
     names, memory = [*call.known], call.memory
-    return SentCall(call.name, call.scope, table, call.moment, names, values, memory, call.directions, writes)
+    return SentCall(call.name, call.scope, table, call.moment, names, values, memory, call.directions)
 
 
 def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:
     """Run a call at the state of a worker, whose ``arrays`` are on the host too."""
-    files, setup = FilesToSend(), run.setup
-    hook = make_hook(sent, run)
+    setup, hook = run.setup, make_hook(sent, run)
     call = HookCall(
-        sent.name, sent.scope, hook, sent.moment, files if sent.writes else None,  # type: ignore[arg-type]
+        sent.name, sent.scope, hook, sent.moment, None,
         known={name: sent.known[name] if name in sent.known else arrays[name] for name in sent.names},
         fresh={},
         memory=deepcopy(sent.memory),  # the call may be run again
@@ -111,7 +94,7 @@ def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:
     )  # fmt: skip
     call.run()
     trace = "" if call.error is None else "".join(traceback.format_exception(call.error))
-    return CallResult(call.row, call.seconds, files.files, trace)
+    return CallResult(call.row, call.seconds, call.files, trace)
 
 
 def make_hook(sent: SentCall, run: Present) -> Hook:

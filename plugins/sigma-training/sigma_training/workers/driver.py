@@ -192,9 +192,7 @@ class GroupDriver:
         results = {scope: result for report in reports for scope, result in report.items()}
         for call in calls:
             result = results[call.scope]
-            call.take_result(result.row, result.seconds)
-            for name, data in result.files.items():
-                call.write(name, data)
+            call.take_result(result.row, result.seconds, result.files)
             if result.traceback:
                 self.current.log(f"hook {call.name!r} failed in {call.scope.rstrip('.')}: {result.traceback}")
         return True
