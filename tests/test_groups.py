@@ -494,7 +494,7 @@ def test_each_worker_has_a_row_while_it_is_there() -> None:
     handle = sigma.run_async(progress=False)
 
     def read(name: str) -> dict[str, Any]:
-        return {address.split(".")[2]: value for address, value in sigma.find(f"trainer.workers.*.{name}").items()}
+        return {address.split(".")[2]: value for address, value in sigma.find(f"trainer.group.*.{name}").items()}
 
     until(lambda: read("rate").keys() == {"0", "1"} and all(read("rate").values()))
     assert read("shards") == {"0": 2, "1": 1}
@@ -504,7 +504,7 @@ def test_each_worker_has_a_row_while_it_is_there() -> None:
     until(lambda: read("shards") == {"1": 2, "2": 1} and read("generation")["2"] > 2)
     handle.stop()
     assert handle.wait(PATIENCE)
-    assert not sigma.find("trainer.workers.*.rate")
+    assert not sigma.find("trainer.group.**")
 
 
 def test_a_replica_whose_data_have_fewer_iterations_says_so() -> None:

@@ -13,12 +13,14 @@ import pytest
 from attrs import define, field
 
 import sigma_ml as sm
+from sigma_hooks import Evaluate
 from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaTrainingError, every
 from sigma_kernel.clock import TimeStep
 from sigma_operator_local import LocalOperator
 from sigma_operator_processes import ProcessesOperator
 from sigma_testing import Do
 from sigma_testing.transports.threads import ThreadOperator, kill_at_random
+from sigma_training.evaluator import Evaluator
 from sigma_training.workers import replica
 from sigma_training.workers.calls import SentCall, run_call
 
@@ -48,7 +50,6 @@ class Look(Hook):
     reads: Sequence[str] = ("training.loss", WEIGHTS, GRADIENT, "activations.3-output", "batch.rows", "shared")
     writes: Sequence[str] = ("process", "norm", "slope", "rows", "outputs", "turn", "seen", "score")
     splits: Sequence[str] = ("validation",)
-    files: bool = False
 
     def fire(self, context: HookContext) -> None:
         turn = context.memory["turn"] = context.memory.get("turn", 0) + 1
@@ -61,8 +62,6 @@ class Look(Hook):
         context.publish("seen", context.read("shared"))
         context.publish("score", context.evaluate("validation", {})["loss"])
         context.command("set", pattern="optimiser.learning_rate", value=0.1 * float(context.read("training.loss")))
-        if self.files:
-            context.write(f"seen/{turn}", b"here")
 
 
 @define(eq=False, kw_only=True)
@@ -87,6 +86,30 @@ class Boom(Hook):
 
     def fire(self, context: HookContext) -> None:
         raise ValueError(f"wrong {'here' if os.getpid() == self.here else 'elsewhere'}")
+
+
+@define(eq=False, kw_only=True)
+class Names(Hook):
+    """Publish the names that a pattern gives."""
+
+    every: TimeStep = every(1, "epoch")
+    reads: Sequence[str] = ("**",)
+    writes: Sequence[str] = ("names",)
+
+    def fire(self, context: HookContext) -> None:
+        context.publish("names", " ".join(sorted(context.read(self.reads[0]))))
+
+
+@define(eq=False, kw_only=True)
+class Better(Hook):
+    """Publish which values at an address are better that it does not read."""
+
+    scope: str = "local"
+    every: TimeStep = every(1, "epoch")
+    writes: Sequence[str] = ("better",)
+
+    def fire(self, context: HookContext) -> None:
+        context.publish("better", [context.direction(f"validation.{name}") for name in ("accuracy", "loss", "other")])
 
 
 def environment(operator: Any, folder: Path | None = None, **hooks: Hook) -> Environment:
@@ -198,6 +221,50 @@ def test_weighted_rows_count_in_the_gradients_of_a_worker_as_in_the_batch() -> N
     np.testing.assert_allclose(sum(seen["local"]) / 2, seen["global"][0], rtol=1e-5)
 
 
+@pytest.mark.parametrize(("scope", "pattern"), [("global", "**"), ("local", "**"), ("local", "*")])
+def test_a_pattern_gives_the_same_names_whoever_computes(scope: str, pattern: str, tmp_path: Path) -> None:
+    """Not what is shown of the workers, which depends on time and on the operator."""
+    found, local, names = [], LocalOperator(workers=2, shards=4), Names(scope=scope, reads=(pattern,))
+    for operator in (local, ThreadOperator(workers=2, shards=4)):
+        sigma = environment(operator, tmp_path, names=names)
+        sigma.run(progress=False)
+        found.append(sigma.find("trainer.**.names"))
+        assert environment(local, names=names).replay(sigma.run_folder, progress=False)[1] == {}
+    assert found[0] == found[1]
+    assert all("epoch" in value for value in found[0].values())
+
+
+@pytest.mark.parametrize("kind", [LocalOperator, ThreadOperator])
+def test_a_hook_knows_which_values_are_better_wherever_it_runs(kind: Any) -> None:
+    score = Evaluate(on="validation", metrics={"accuracy": "accuracy"})
+    sigma = environment(kind(workers=2, shards=4), score=score, better=Better())
+    sigma.run(progress=False)
+    assert [*sigma.find("trainer.**.better").values()] == [["higher", "lower", ""]] * 2
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+def test_what_kills_every_worker_that_runs_it_ends_the_run_and_never_runs_in_the_operator(
+    scope: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both a hook of local scope, and a pass over a split."""
+    operator = ThreadOperator(workers=2, shards=2)
+
+    def deadly(*given: Any) -> Any:
+        (transport,) = operator.transports
+        for worker in [worker for worker, channel in transport.channels.items() if not channel.dead]:
+            transport.kill(worker)
+        raise ConnectionError("killed")
+
+    if scope == "local":
+        monkeypatch.setattr(replica, "run_call", deadly)
+        monkeypatch.setattr(Look, "fire", lambda *_: pytest.fail("runs in the operator"))
+    else:
+        monkeypatch.setattr(Evaluator, "measure", deadly)
+    sigma = environment(operator, tmp_path, share=Share(), **({"look": Look()} if scope == "local" else {}))
+    with pytest.raises(SigmaTrainingError, match=r"workers were lost, and no burst was computed: the last one, killed"):
+        sigma.run(progress=False)
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, tmp_path: Path) -> None:
     def make(operator: Any) -> Environment:
@@ -246,11 +313,46 @@ def test_a_hook_of_local_scope_fires_for_each_worker_at_every_start() -> None:
     assert seen == [1, 1, 2, 2]
 
 
-def test_files_that_a_hook_writes_in_a_worker_are_in_the_run_folder(tmp_path: Path) -> None:
-    sigma = environment(ThreadOperator(workers=2, shards=2), tmp_path, look=Look(files=True), share=Share())
+@define(eq=False, kw_only=True)
+class Paths(Hook):
+    """Write a file, and publish the paths that the context has."""
+
+    scope: str = "local"
+    every: TimeStep = every(1, "epoch")
+    writes: Sequence[str] = ("paths",)
+
+    def fire(self, context: HookContext) -> None:
+        epoch = context.moment.epoch
+        context.publish("paths", [str(context.folder), str(context.write(f"seen/{epoch}", b"%d" % epoch))])
+
+
+@pytest.mark.parametrize("kind", [LocalOperator, ThreadOperator])
+def test_files_that_a_hook_of_local_scope_writes_are_in_the_run_folder(kind: Any, tmp_path: Path) -> None:
+    sigma = environment(kind(workers=2, shards=2), tmp_path, paths=Paths())
     sigma.run(progress=False)
     assert sigma.run_folder is not None
-    assert (sigma.run_folder / "seen" / "2").read_bytes() == b"here"
+    assert (sigma.run_folder / "seen" / "2").read_bytes() == b"2"
+    assert [*sigma.find("trainer.**.paths").values()] == [["None", "None"]] * 2  # only the operator has the folder
+    assert environment(kind(workers=2, shards=2), paths=Paths()).run(progress=False).status == "finished"
+
+
+def block(context: HookContext) -> None:
+    """Put a file in place of the folder."""
+    assert context.folder is not None
+    (context.folder / "seen").write_text("")
+
+
+@pytest.mark.parametrize("kind", [LocalOperator, ThreadOperator])
+def test_a_file_that_cannot_be_written_follows_the_policy_of_the_hook(kind: Any, tmp_path: Path) -> None:
+    def train(**policy: Any) -> str:
+        sigma = environment(
+            kind(workers=2, shards=2), tmp_path, paths=Paths(**policy), block=Do(does=block, every=every(1, "start"))
+        )
+        return sigma.run(progress=False).status
+
+    assert train(on_error="ignore") == "finished"
+    with pytest.raises(SigmaTrainingError, match=r"hook 'paths' .* failed: .*seen/1: cannot be written"):
+        train()
 
 
 def test_hooks_of_local_scope_reach_the_workers_as_they_are_attached_and_changed(
@@ -321,7 +423,8 @@ def test_a_hook_of_local_scope_repeats_no_iteration() -> None:
 def test_a_call_that_is_run_again_has_the_memory_that_it_was_sent_with() -> None:
     session = environment(LocalOperator()).trainer("trainer").session
     table = {"type": "extrema", "value": "training.loss", "scope": "local", "every": "1 epoch"}
-    sent = SentCall("most", "workers.0.", table, session.moment, {"training.loss": 2.0}, {}, {}, writes=False)
+    known = {"training.loss": 2.0}
+    sent = SentCall("most", "workers.0.", table, session.moment, [*known], known, {}, {})
     rows = [run_call(sent, session.present, {}).row for _ in range(2)]
     assert rows[0] == rows[1]
     assert rows[0]["memory"] != {}

@@ -121,13 +121,13 @@ class HookContext(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Return the run folder, or None."""
+        """Return the run folder, or None; a hook of local scope has none, as it may run on another machine."""
 
     def write(self, name: str, data: bytes) -> Path | None:
         """Write a file of the run atomically, and return its path; None if the run is not stored.
 
         ``/`` in the name is a folder, which is made. Raises SigmaStateError if the disk is full or a link is in place
-        of a folder.
+        of a folder. What a hook of local scope writes is there once all workers have fired, and it gets None.
         """
 
     def read(self, address: str) -> Any:

@@ -236,8 +236,8 @@ def test_workers_of_a_group_have_a_row_each(serve: Any, capsys: pytest.CaptureFi
     view = serve()
     for number in (10, 2):
         for name, value in {"rate": 1234.5, "shards": 2, "generation": 3, "seen": 0.06}.items():
-            view.values[f"trainer.workers.{number}.{name}"] = value
-    view.values["trainer.workers.2.training"] = 0.5  # of a hook of local scope
+            view.values[f"trainer.group.{number}.{name}"] = value
+    view.values |= {"trainer.group.2.training": 0.5, "trainer.group.mean.rate": 0.5}  # of hooks
     assert main(["ps"]) == 0
     _, _, empty, head, *rows = capsys.readouterr().out.splitlines()
     assert (empty, head.split()) == ("", ["RUN", "WORKER", "ROWS/S", "SHARDS", "GENERATION", "SEEN"])
@@ -248,8 +248,8 @@ def test_workers_of_a_group_have_a_row_each(serve: Any, capsys: pytest.CaptureFi
     (found,) = json.loads(capsys.readouterr().out)["runs"]
     row = {"rate": 1234.5, "shards": 2, "generation": 3, "seen": 0.06}
     assert found["trainers"]["trainer"]["workers"] == {"2": row, "10": row}
-    assert main(["get", "trainer.workers.10.rate"]) == 0
-    assert capsys.readouterr().out.split() == ["trainer.workers.10.rate", "1234.5"]
+    assert main(["get", "trainer.group.10.rate"]) == 0
+    assert capsys.readouterr().out.split() == ["trainer.group.10.rate", "1234.5"]
 
 
 def test_values_are_printed_in_columns(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,9 +71,9 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
 def _describe_workers(view: View, name: str) -> dict[str, dict[str, Any]]:
     """Return what is known of each worker of a group, by its number; none for other operators."""
     rows = dict[str, dict[str, Any]]()
-    for entry in view.entries(f"{name}.workers.*.*"):
-        number, _, what = entry.address.removeprefix(f"{name}.workers.").partition(".")
-        if what in WORKER:
+    for entry in view.entries(f"{name}.group.*.*"):
+        number, _, what = entry.address.removeprefix(f"{name}.group.").partition(".")
+        if what in WORKER and number.isdecimal():  # else a hook has published it
             rows.setdefault(number, {})[what] = to_json(entry.value)
     return dict(sorted(rows.items(), key=lambda row: int(row[0])))
 

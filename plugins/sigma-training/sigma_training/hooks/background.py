@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Concatenate
 
@@ -17,7 +18,7 @@ from attrs import define, field
 
 from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.contracts import Hook
 from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import pack, unpack
@@ -54,8 +55,9 @@ class HookCall(MeasuringContext):
     steps: Steps  # with copies of the parameters on the host, if the hook declares splits
     row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
+    files: dict[str, bytes] = field(factory=dict, init=False)  # of the run, which a worker cannot write
     error: BaseException | None = field(default=None, init=False)
-    metrics: Mapping[str, Metric] = field(factory=dict)  # of the trainer, by the address at which they are published
+    directions: Mapping[str, str] = field(factory=dict)  # which values of metrics are better, by address
     place: str = BACKGROUND
     iteration: None = field(default=None, init=False)  # not available there
 
@@ -81,13 +83,20 @@ class HookCall(MeasuringContext):
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
-        return find_direction(address, self.metrics)
+        return find_direction(address, self.directions)
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""
         check_write(self.name, self.hook, address, value)
         self.row["published"][address] = pack(value)
         self.fresh[self.scope + address] = unpack(self.row["published"][address])
+
+    def write(self, name: str, data: bytes) -> Path | None:
+        """Write a file of the run; in a worker, keep it for the operator, and return None."""
+        if self.place != WORKER:
+            return super().write(name, data)
+        self.files[name] = data
+        return None
 
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at the next boundary."""
@@ -122,9 +131,9 @@ class HookCall(MeasuringContext):
         self.row["logged"].append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
-    def take_result(self, row: dict[str, Any], seconds: float) -> None:
+    def take_result(self, row: dict[str, Any], seconds: float, files: dict[str, bytes]) -> None:
         """Take the results of a run elsewhere."""
-        self.row, self.seconds = row, seconds
+        self.row, self.seconds, self.files = row, seconds, files
 
     def run(self, newer: Any = None) -> None:
         """Run the hook, with a ``newer`` memory if there is one; keep whatever it raises."""

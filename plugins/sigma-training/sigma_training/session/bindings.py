@@ -3,7 +3,7 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``operator.workers``, ``operator.every``, ``workers.<number>.rate`` ..., ``hooks.<name>.every`` and
+``operator.workers``, ``operator.every``, ``group.<number>.rate`` ..., ``hooks.<name>.every`` and
 ``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.  What is in force is at
 ``data.batch_size``, ``data.<split>.rows``, ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
@@ -38,7 +38,7 @@ COUNTS = {
 }
 WORKERS = "operator.workers"
 _WORKERS = Kind(int, 1, doc="Workers that compute the shards of batches; the number changes no bits.")
-WORKER = {  # what is shown of a worker, at workers.<number>.<name>
+WORKER = {  # what is shown of a worker, at group.<number>.<name>, where hooks cannot read it
     "rate": Kind(float, 0, doc="Rows of batches that the worker computes.", unit="per second"),
     "shards": Kind(int, 0, doc="The shards of a batch that the worker computes."),
     "generation": Kind(int, 0, doc="The generation of the group that the worker has joined."),
@@ -145,7 +145,7 @@ def published_bindings(addresses: Iterable[str]) -> dict[str, Binding]:
 
 def worker_bindings(workers: Iterable[int]) -> dict[str, Binding]:
     """Return the bindings of what is shown of the workers of a group."""
-    kinds = {f"workers.{number}.{name}": kind for number in workers for name, kind in WORKER.items()}
+    kinds = {f"group.{number}.{name}": kind for number in workers for name, kind in WORKER.items()}
     return {address: Binding(_worker, None, kind) for address, kind in kinds.items()}
 
 

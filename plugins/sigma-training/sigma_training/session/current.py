@@ -77,6 +77,7 @@ class CurrentRun:
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
     commands: Commander = field(init=False)  # applies what hooks command, and sets what others put at an address
     _bound: dict[str, Binding] = field(factory=dict, init=False)
+    _shown: Mapping[str, Binding] = field(factory=dict, init=False)  # of these workers
     _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
@@ -131,13 +132,15 @@ class CurrentRun:
     def lookup(self, address: str, scope: str = "") -> Any:
         """Return the value at an address for criteria and hooks, local values first, or None.
 
-        For a pattern, return a dictionary of all matches.
+        For a pattern, return a dictionary of all matches. What is shown of a group's workers is not among them, as it
+        depends on time.
         """
         published, observed = self.state.published, self.present.last.observed
         value = look_up({**observed, **published} if observed else published, address, scope)
+        there = {name: found for name, found in self.registry.find(address) if name not in self._shown}
         if literal(address):
-            return dict(self.registry.find(address)).get(address) if value is None else value
-        return {**dict(self.registry.find(address)), **value}
+            return there.get(address) if value is None else value
+        return {**there, **value}
 
     # -- measuring, in the training thread or inside a request --------------------------------------------------------
     def measure(
@@ -208,14 +211,14 @@ class CurrentRun:
             self._bind(published_bindings(new))
 
     def show_workers(self, workers: Mapping[int, Any]) -> None:
-        """Bind ``workers.<number>.rate`` and others of the workers of a group, in place of those of earlier ones."""
+        """Bind ``group.<number>.rate`` and others of the workers of a group, in place of those of earlier ones."""
         if self.workers.keys() != workers.keys():
-            self.workers = workers
+            self.workers, self._shown = workers, worker_bindings(workers)
             self._rebind()
 
     def _rebind(self) -> None:
         """Bind the addresses of the setup, and remove those that are gone."""
-        wanted = {**bindings(self.setup, self.state.published), **worker_bindings(self.workers)}
+        wanted = {**bindings(self.setup, self.state.published), **self._shown}
         for address in self._bound.keys() - wanted.keys():
             self.registry.remove(address)
             del self._bound[address]

@@ -6,7 +6,7 @@ do. They run so in this process too: what a run computes does not depend on who 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -125,11 +125,18 @@ class HookRunner:
                 raise call.error
             if self._is_active(name, hook):
                 self._budgets.took(name, hook, call.seconds)
+                self._attempt(name, partial(self._write_files, call.files))
                 self._apply(call.row, HookView.take_over)
         for call in calls:  # a command may rewind the run, or detach the hook
             if self._is_active(name, hook):
                 self._apply(call.row, HookView.obey)
                 self._report(hook, call.row, call.error)
+
+    def _write_files(self, files: Mapping[str, bytes]) -> None:
+        """Write files of the run, if it is stored."""
+        if (stored := self.current.recorder.stored) is not None:
+            for name, data in files.items():
+                stored.write(name, data, durable=False)
 
     def _conclude(self, name: str) -> None:
         """Let a hook act at the end of training."""

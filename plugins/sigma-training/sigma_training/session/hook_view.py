@@ -114,13 +114,13 @@ class HookView(MeasuringContext):
             value = run.lookup(address, self.scope)
             values |= {address: value} if literal(address) else value
         return HookCall(
-            self.name, self.scope, hook, self.moment, run.recorder.stored,
+            self.name, self.scope, hook, self.moment, run.recorder.stored if place == BACKGROUND else None,
             known=deepcopy(values),
             fresh=background.fresh(self.moment) if place == BACKGROUND else {},
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,
             steps=run.present.copy_steps(hook.weights) if hook.splits else evolve(run.present.steps(), arrays={}),
-            metrics=run.present.setup.metrics,
+            directions=run.present.setup.directions,
             place=place,
         )  # fmt: skip
 

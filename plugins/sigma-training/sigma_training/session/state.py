@@ -17,7 +17,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric, Operator
+from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Operator
 from sigma_kernel.plugins.components import display_name
 from sigma_step.live import Live
 from sigma_step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
@@ -30,7 +30,7 @@ from sigma_training.data.dataset import FITTED
 from sigma_training.data.feed import Cursor, Feed
 from sigma_training.evaluator import Evaluator
 from sigma_training.group.averaging import whole_rounds
-from sigma_training.hooks.directions import find_direction, published_metrics
+from sigma_training.hooks.directions import find_direction, published_directions
 from sigma_training.hooks.order import HookOrder, Memory, other_trainers, reads
 from sigma_training.names import LAST
 from sigma_training.session.changes import Changes, Factory, Parts
@@ -67,16 +67,16 @@ class Setup:
         return cast("Operator", self.settings.operator)
 
     @cached_property
-    def metrics(self) -> Mapping[str, Metric]:
-        """Return the metrics by the address, or pattern, at which they are published."""
-        return published_metrics(self.order.hooks.values(), self.model)
+    def directions(self) -> Mapping[str, str]:
+        """Return which values of metrics are better, by the address, or pattern, at which they are published."""
+        return published_directions(self.order.hooks.values(), self.model)
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better, also at that of another trainer that is prepared."""
         other, _, inner = address.partition(".")
         if other != self.name and other in self.others and self.others[other].is_prepared:
             return str(self.others[other].session.setup.direction(inner))
-        return find_direction(address, self.metrics)
+        return find_direction(address, self.directions)
 
     def to_device(self, value: np.ndarray) -> Any:
         """Return a copy of a host array on the device."""

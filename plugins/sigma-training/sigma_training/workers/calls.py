@@ -7,24 +7,20 @@ changed meanwhile needs no more. Parameters are not sent, as the worker has them
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import frozen
 
-from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.registry.addresses import matches
 from sigma_training.components import hooks as resolve_hooks
 from sigma_training.hooks.background import WORKER, HookCall
-from sigma_training.hooks.order import reads
 from sigma_training.session.state import Present
 
 Host = Mapping[str, np.ndarray]
@@ -39,20 +35,20 @@ class SentCall:
         scope: The scope: ``workers.<n>.``.
         table: The hook, as a configuration has it.
         moment: The present moment.
-        known: The values that it reads, but for arrays of the state.
+        names: The names of the values that it reads, in order.
+        known: These values, but for arrays of the state.
         memory: Its memory in this scope.
-        directions: Which values are better, by the addresses that it reads.
-        writes: Whether files of the run can be written.
+        directions: Which values of metrics are better, by address.
     """
 
     name: str
     scope: str
     table: Any
     moment: Moment
+    names: Sequence[str]
     known: Mapping[str, Any]
     memory: Any
     directions: Mapping[str, str]
-    writes: bool
 
 
 @frozen(eq=False)
@@ -61,31 +57,8 @@ class CallResult:
 
     row: dict[str, Any]
     seconds: float
-    files: Mapping[str, bytes]
+    files: dict[str, bytes]
     traceback: str = ""
-
-
-@define(eq=False)
-class FilesToSend:
-    """Keep the files that a hook writes in a worker, in place of the run's folder, which only the operator has."""
-
-    files: dict[str, bytes] = field(factory=dict, init=False)
-    path: Path | None = field(default=None, init=False)
-
-    def write(self, name: str, data: bytes, durable: bool = True) -> None:
-        """Keep a file."""
-        self.files[name] = data
-
-
-@define(eq=False)
-class RemoteCall(HookCall):
-    """A run of a hook in a worker, for which the operator knows which values are better."""
-
-    directions: Mapping[str, str] = field(factory=dict)
-
-    def direction(self, address: str) -> str:
-        """Return which values at an address are better."""
-        return self.directions.get(address) or super().direction(address)
 
 
 def describe_hook(where: str, hook: Hook) -> Any:
@@ -102,31 +75,26 @@ def describe_hook(where: str, hook: Hook) -> Any:
 def send_call(call: HookCall, table: Any, run: Present) -> SentCall:
     """Return what a worker needs for a call, beside its own state."""
     values = {name: x for name, x in call.known.items() if not (name in run.state.arrays and isinstance(x, np.ndarray))}
-    directions = {address: call.direction(address) for address in {*reads(call.hook), *call.known}}
-    writes = call.stored_run is not None
-    return SentCall(call.name, call.scope, table, call.moment, values, call.memory, directions, writes)
+    names, memory = [*call.known], call.memory
+    return SentCall(call.name, call.scope, table, call.moment, names, values, memory, call.directions)
 
 
 def run_call(sent: SentCall, run: Present, arrays: Host) -> CallResult:
     """Run a call at the state of a worker, whose ``arrays`` are on the host too."""
-    files, setup = FilesToSend(), run.setup
-    hook = make_hook(sent, run)
-    asked = reads(hook)
-    own = {n: x for n, x in arrays.items() if any(n == address or matches(address, n) for address in asked)}
-    call = RemoteCall(
-        sent.name, sent.scope, hook, sent.moment, files if sent.writes else None,  # type: ignore[arg-type]
-        known={**protect(own), **sent.known},
+    setup, hook = run.setup, make_hook(sent, run)
+    call = HookCall(
+        sent.name, sent.scope, hook, sent.moment, None,
+        known={name: sent.known[name] if name in sent.known else arrays[name] for name in sent.names},
         fresh={},
         memory=deepcopy(sent.memory),  # the call may be run again
         evaluator=setup.evaluator,
         steps=run.copy_steps(hook.weights),
-        metrics=setup.metrics,
         place=WORKER,
         directions=sent.directions,
     )  # fmt: skip
     call.run()
     trace = "" if call.error is None else "".join(traceback.format_exception(call.error))
-    return CallResult(call.row, call.seconds, files.files, trace)
+    return CallResult(call.row, call.seconds, call.files, trace)
 
 
 def make_hook(sent: SentCall, run: Present) -> Hook:

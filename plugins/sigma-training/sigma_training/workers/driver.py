@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from attrs import define, evolve, field, frozen
 
 from sigma_kernel.contracts import Batches, Burst, Compute, Hook, Iterations
+from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.contracts.grouping import (
     Advance,
     Blueprint,
@@ -109,6 +110,8 @@ class GroupDriver:
     _attendance: Attendance = field(factory=Attendance, init=False)
     _lost: int = field(default=0, init=False)  # workers, since the last commit
     _ended: bool = field(default=False, init=False)
+    _save: Command = field(init=False)  # when there are too few workers
+    _asks: bool = field(default=False, init=False)  # the burst has no iterations
 
     def __enter__(self) -> GroupDriver:
         return self
@@ -155,7 +158,11 @@ class GroupDriver:
     def _ask(self, live: Mapping[str, Any]) -> Sequence[Any]:
         """Return what the members report of a burst without iterations, which leaves the state as it is."""
         self._version += 1
-        return self._advance(lambda begin: evolve(begin, version=self._version), live)
+        self._asks = True
+        try:
+            return self._advance(lambda begin: evolve(begin, version=self._version), live)
+        finally:
+            self._asks = False
 
     def _advance(self, end: Callable[[Position], Position], live: Mapping[str, Any]) -> Sequence[Any]:
         """Return what the members report of a burst, once it is committed."""
@@ -185,9 +192,7 @@ class GroupDriver:
         results = {scope: result for report in reports for scope, result in report.items()}
         for call in calls:
             result = results[call.scope]
-            call.take_result(result.row, result.seconds)
-            for name, data in result.files.items():
-                call.write(name, data)
+            call.take_result(result.row, result.seconds, result.files)
             if result.traceback:
                 self.current.log(f"hook {call.name!r} failed in {call.scope.rstrip('.')}: {result.traceback}")
         return True
@@ -243,6 +248,7 @@ class GroupDriver:
     def _start(self, commit: Commit, saved: Checkpoint) -> None:
         """Start the workers."""
         state, setup, operator = self.current.state, self.current.setup, self.operator
+        self._save = self.current.commands.make("save", keep=False)
         if not setup.model.optimisers:
             training_step(setup.model, setup.feed.batch_size)  # raises what is wrong here, before a worker does
         for name, hook in setup.order.hooks.items():
@@ -333,7 +339,7 @@ class GroupDriver:
             self.current.log("workers start")
             return
         self.current.log(f"waits for workers: there are {notice.text}")
-        self.current.commands.post(self.current.commands.make("save", keep=False))
+        self.current.commands.post(self._save)
 
     def _replace_worker(self, notice: Notice) -> None:
         self._lost += 1
@@ -351,9 +357,13 @@ class GroupDriver:
         raise self._error
 
     def _look_for_commands(self) -> None:
-        """Withdraw the burst if the group waits for workers, and a command for the burst."""
+        """Withdraw the burst if the group waits for workers, and a command for the burst.
+
+        The driver's own save withdraws iterations alone: hooks and passes would run here, which may have ended workers.
+        """
         with self._gate:
-            if not (self._group.is_waiting and self.current.queue.has_requests):
+            own = self._save if self._asks else None
+            if not (self._group.is_waiting and self.current.queue.has_requests(own)):
                 return
             self._tell(Withdraw())
         raise BurstWithdrawn
