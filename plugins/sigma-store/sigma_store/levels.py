@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch, Timeline, Window, place_of
 from sigma_store.slots import POINT, SIZE, SlotReader
@@ -134,7 +134,7 @@ class Levels:
                     else []
                 )
                 end += count
-        return end, pieces if after else self._read(timeline, window).stretches(name)
+        return end, pieces if after else self._read(timeline, evolve(window, names=[name])).stretches(name)
 
     def _count(self, stretch: PlacedSlots, slots: Sequence[int], end: float) -> int:
         """Return how many slots of a stretch have points up to an iteration."""

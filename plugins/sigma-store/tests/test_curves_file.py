@@ -140,6 +140,19 @@ def test_a_number_that_is_not_finite_is_none_in_a_row_and_nan_in_a_curve(tmp_pat
     assert (few.low.min(), few.high.max(), few.counts.tolist()) == (1.0, 5.0, [2, 1])
 
 
+def test_the_points_of_a_name_are_read_without_those_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, read, real = [f"v{i}" for i in range(50)], list[int](), os.pread
+    run = written(tmp_path, *(row(at, {name: [float(at)] for name in names}) for at in range(1, 21)))
+    levels = CurvesReader(run).look_through(pytest.fail)
+    monkeypatch.setattr(os, "pread", lambda handle, size, at: read.append(at) or real(handle, size, at))
+    end, (stretch,) = levels.points("a", "v7", Window(), 0)
+    monkeypatch.undo()
+    assert (end, stretch.curve.iterations.tolist()) == (20, [*range(1, 21)])
+    assert len(read) <= 20
+
+
 # -- while it is written -----------------------------------------------------------------------------------------------
 def test_a_reader_sees_what_was_added_and_reads_nothing_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, reader, read = CurvesFile(tmp_path / "curves.bin"), CurvesReader(tmp_path), list[int]()
