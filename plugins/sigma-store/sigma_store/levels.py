@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from attrs import define, evolve, field
 
-from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch, Timeline, Window, place_of
+from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch, Timeline, Window, begin_cursor, place_of
 from sigma_store.slots import POINT, SIZE, SlotReader
 
 COLUMNS = ("iteration", "epoch", "second", *NUMBERS)  # of a slot, in the order of a curve
@@ -119,21 +119,21 @@ class Levels:
         return window.cut(timeline.curves(read))
 
     def points(self, trainer: str, name: str, window: Window, after: int) -> tuple[int, list[Stretch]]:
-        """Return what there is of a value on all branches, and a cursor: in a window, or every point after a cursor."""
+        """Return what there is of a value on all branches, and a cursor: see :meth:`StoredRun.points`."""
         timeline, series = self._timelines().get(trainer), self._series.get(name)
         if timeline is None or series is None:
             return 0, []
-        end, pieces = 0, list[Stretch]()
+        begin = end = begin_cursor(timeline.replaced)
+        pieces = list[Stretch]()
         for branch, own in zip(timeline.branches, timeline.stretches, strict=True):
             for stretch, reach in own:
                 slots = stretch.slots.get(series, [EMPTY])[0]
                 first, count = max(0, after - end), self._count(stretch, slots, reach)
-                pieces += (
-                    [Stretch(branch.number, self._curve(np.array(slots[first:count])))]
-                    if 0 < after < end + count
-                    else []
-                )
                 end += count
+                if 0 < after < end:
+                    pieces.append(Stretch(branch.number, self._curve(np.array(slots[first:count]))))
+        if after and not begin <= after <= end:
+            return 0, []
         return end, pieces if after else self._read(timeline, evolve(window, names=[name])).stretches(name)
 
     def _count(self, stretch: PlacedSlots, slots: Sequence[int], end: float) -> int:

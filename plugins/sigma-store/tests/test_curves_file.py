@@ -140,9 +140,7 @@ def test_a_number_that_is_not_finite_is_none_in_a_row_and_nan_in_a_curve(tmp_pat
     assert (few.low.min(), few.high.max(), few.counts.tolist()) == (1.0, 5.0, [2, 1])
 
 
-def test_the_points_of_a_name_are_read_without_those_of_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_points_of_a_name_are_read_without_those_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, read, real = [f"v{i}" for i in range(50)], list[int](), os.pread
     run = written(tmp_path, *(row(at, {name: [float(at)] for name in names}) for at in range(1, 21)))
     levels = CurvesReader(run).look_through(pytest.fail)
