@@ -168,7 +168,7 @@ class Levels:
         (start, end), axis = window.span or (-inf, inf), window.over
         before = bisect_left(slots, start, key=lambda slot: self._place(slot, axis)) - 1
         beyond = bisect_right(slots, end, key=lambda slot: self._place(slot, axis)) + (level == 0)
-        return max(first, before), min(last, beyond)
+        return max(first, min(before, last - 1)), min(last, beyond)
 
     # -- slots ---------------------------------------------------------------------------------------------------------
     def _place(self, slot: int, axis: str) -> float:

@@ -112,6 +112,17 @@ def test_what_a_killed_session_measured_after_its_checkpoint_is_in_no_answer_how
         assert np.all(np.diff(found.iterations) > 0)
 
 
+@pytest.mark.parametrize("most", [5000, 20])
+def test_a_range_that_begins_beside_a_resume_has_the_point_before_it(most: int, tmp_path: Path) -> None:
+    killed = (row(at, {LOSS: [1.0]}) for at in range(10, 1001, 10))
+    run = written(tmp_path, *killed, *(row(at, {LOSS: [2.0]}, session=1, start=400) for at in range(450, 900, 10)))
+    for span in ((420, 470), (401, 449), (405, 450)):
+        found = curve(run, span=span, most=most)
+        assert found.iterations.tolist() == [400, *range(450, span[1] // 10 * 10 + 11, 10)][: len(found.iterations)]
+        assert found.iterations[0] == 400
+        assert found.iterations[-1] >= span[1]
+
+
 def test_two_trainers_and_changed_places_do_not_mix(tmp_path: Path) -> None:
     mixed = [
         row(at, {LOSS: [float(at)]}, "ab"[at % 2], **({"edited": ["training"]} if at > 60 else {})) for at in range(200)
