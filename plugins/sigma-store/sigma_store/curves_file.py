@@ -11,6 +11,7 @@ from attrs import define, field
 
 from sigma_kernel.curves import numbers_of
 from sigma_store.appending import AppendedFile
+from sigma_store.files import get_size
 from sigma_store.slots import (
     FACTOR,
     MOMENT,
@@ -84,7 +85,7 @@ class CurvesFile(AppendedFile):
     _stretches: dict[str, OpenPlace] = field(factory=dict, init=False)  # by trainer
 
     def _measure(self, path: Path) -> int:
-        return path.lstat().st_size // SIZE * SIZE
+        return get_size(path) // SIZE * SIZE
 
     def _begin(self, empty: bool) -> None:
         if empty:

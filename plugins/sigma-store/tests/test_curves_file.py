@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.curves import Curve, Window
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_store import appending
 from sigma_store.curves import CurvesReader, read_curves, rows
 from sigma_store.curves_file import CurvesFile
@@ -294,6 +294,15 @@ def test_metrics_that_are_missing_or_no_regular_file_are_refused(tmp_path: Path)
             SigmaConfigError, match=r"no metrics there: not a regular file\. Pass the folder of a run\."
         ):
             read(tmp_path, print)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
+def test_what_is_no_regular_file_is_not_continued(put: Callable[[Path], None], tmp_path: Path) -> None:
+    put(path := tmp_path / "curves.bin")
+    why = r"curves\.bin: not a regular file\. Restore it from a copy\."
+    with pytest.raises(SigmaCheckpointError, match=why):
+        CurvesFile(path)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_names_beyond_those_that_can_be_numbered_are_left_out_with_a_word(
