@@ -14,6 +14,7 @@ from sigma_store.appending import AppendedFile
 from sigma_store.files import get_size
 from sigma_store.slots import (
     FACTOR,
+    LONGEST,
     MOMENT,
     MOST_COUNT,
     MOST_SERIES,
@@ -81,7 +82,7 @@ class CurvesFile(AppendedFile):
     _series: dict[str, int] = field(factory=dict, init=False)  # the numbers of names
     _next_series: int = field(default=0, init=False)
     _next_place: int = field(default=0, init=False)
-    _is_full: bool = field(default=False, init=False)  # there are more names than numbers
+    _refused: set[str] = field(factory=set, init=False)  # what was left out so far, for which reasons
     _stretches: dict[str, OpenPlace] = field(factory=dict, init=False)  # by trainer
 
     def _measure(self, path: Path) -> int:
@@ -109,11 +110,15 @@ class CurvesFile(AppendedFile):
         moment, points, sums = tuple(map(row.__getitem__, MOMENT)), list[bytes](), list[bytes]()
         if "texts" in row:
             moment_of = {**dict(zip(MOMENT, moment, strict=True)), "seconds": float(moment[2])}
-            points.append(encode_text({"texts": row["texts"], "of": stretch.place, **moment_of}))
+            text = encode_text({"texts": row["texts"], "of": stretch.place, **moment_of})
+            if len(text) <= LONGEST * SIZE:
+                points.append(text)
+            else:
+                self._refuse(f"has no texts of more than 16 MiB: those of iteration {moment[0]} are", "texts")
         for name, value in row["values"].items():
             if (number := self._series.get(name)) is None:
                 if (number := self._next_series) >= MOST_SERIES:
-                    self._refuse(name)
+                    self._refuse(f"has values of {MOST_SERIES:,} names, and takes no more: that of {name} is", "names")
                     continue
                 slots.append(encode_text({"series": number, "name": name}))
                 self._series[name], self._next_series = number, number + 1
@@ -134,9 +139,8 @@ class CurvesFile(AppendedFile):
         stretch.reach(row["iteration"])
         return stretch, slots
 
-    def _refuse(self, name: str) -> None:
-        if not self._is_full:
-            self.log(
-                f"{self.path}: has values of {MOST_SERIES:,} names, and takes no more: that of {name} is left out."
-            )
-        self._is_full = True
+    def _refuse(self, why: str, what: str) -> None:
+        """Log what is left out, once of each kind."""
+        if what not in self._refused:
+            self.log(f"{self.path}: {why} left out.")
+        self._refused.add(what)

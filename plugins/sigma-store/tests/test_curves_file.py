@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,27 @@ def test_names_beyond_those_that_can_be_numbered_are_left_out_with_a_word(
         file.append(row(at, {name: [1.0] for name in "abcd"}))
     assert [*read_curves(tmp_path, pytest.fail)["a"].lines] == ["a", "b"]
     assert said == [f"{tmp_path / 'curves.bin'}: has values of 2 names, and takes no more: that of c is left out."]
+
+
+def test_texts_that_are_too_long_to_be_read_are_left_out_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in ("curves_file", "slots"):
+        monkeypatch.setattr(f"sigma_store.{room}.LONGEST", 8)
+    said: list[str] = []
+    file, there = CurvesFile(tmp_path / "curves.bin", said.append), [*steady(5)]
+    for one, count in zip(there, (10, 400, 450, 600, 20), strict=True):
+        file.append({**one, "texts": {"said": "x" * count}})
+    assert [len(one.get("texts", {}).get("said", "")) for one in rows(tmp_path, pytest.fail)] == [10, 400, 0, 0, 20]
+    assert said == [f"{tmp_path / 'curves.bin'}: has no texts of more than 16 MiB: those of iteration 9 are left out."]
+
+
+def test_the_parts_of_a_text_are_joined_once(tmp_path: Path) -> None:
+    texts = {"said": "x" * 10_000_000}
+    run, seconds = written(tmp_path, {**row(1, {LOSS: [1.0]}), "texts": texts}), time.process_time()
+    (found,) = rows(run, pytest.fail)
+    assert found["texts"] == texts
+    assert time.process_time() - seconds < 10  # and not a minute
 
 
 def test_the_file_is_opened_for_appending_alone(tmp_path: Path) -> None:
