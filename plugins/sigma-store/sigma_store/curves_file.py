@@ -26,6 +26,8 @@ from sigma_store.slots import (
     seal,
 )
 
+AGAIN = 5  # levels: names and places are written again after 1,024 points, so that damage to them loses no more
+
 
 @define(eq=False)
 class OpenPlace:
@@ -39,6 +41,10 @@ class OpenPlace:
     def reach(self, iteration: int) -> None:
         """Take note of the iteration of a row."""
         self.latest = iteration
+
+    def encode(self) -> bytes:
+        """Return the slots that declare it."""
+        return encode_text({"place": self.place, **self.head})
 
     def add(self, series: int, point: Point) -> list[bytes]:
         """Add a point of a row; return the slots of the points of higher levels that it completes."""
@@ -75,8 +81,8 @@ def sum_up(points: Sequence[Point]) -> Point:
 class CurvesFile(AppendedFile):
     """The rows of metrics of a run, in slots: nothing that was written is changed.
 
-    Each name and each place is written once, before the first point that has its number.  A row that goes back, or
-    that a new process writes, begins another place.
+    Each name and each place is written before the first point that has its number, and again with each point that
+    completes ``AGAIN`` levels.  A row that goes back, or that a new process writes, begins another place.
     """
 
     _series: dict[str, int] = field(factory=dict, init=False)  # the numbers of names
@@ -125,7 +131,10 @@ class CurvesFile(AppendedFile):
             last, low, high, mean, count = numbers_of(value)
             point = (count, *moment, last, low, high, mean)
             points.append(encode_point(number, 0, not points, stretch.place, *point))
-            sums += stretch.add(number, point)
+            own = stretch.add(number, point)
+            if len(own) >= AGAIN:
+                slots += [stretch.encode(), encode_text({"series": number, "name": name})]
+            sums += own
         return b"".join([*slots, *points, *sums])
 
     def _stretch_of(self, row: Mapping[str, Any]) -> tuple[OpenPlace, list[bytes]]:
@@ -134,7 +143,7 @@ class CurvesFile(AppendedFile):
         stretch, slots = self._stretches.get(row["trainer"]), list[bytes]()
         if stretch is None or stretch.head != head or row["iteration"] < stretch.latest:
             stretch = self._stretches[row["trainer"]] = OpenPlace(self._next_place, head, row["iteration"])
-            slots.append(encode_text({"place": self._next_place, **head}))
+            slots.append(stretch.encode())
             self._next_place += 1
         stretch.reach(row["iteration"])
         return stretch, slots

@@ -76,10 +76,15 @@ class Levels:
                 self._add(start, news)
             elif "name" in news:
                 self._series[news["name"]] = news["series"]
-            elif "place" in news:
+            elif "place" in news and not self._is_known(news):
                 self._places[news["place"]] = stretch = PlacedSlots(news)
                 self._stretches.append(stretch)
         return self._reader.damaged - before
+
+    def _is_known(self, head: Mapping[str, Any]) -> bool:
+        """Return whether a place is written again."""
+        known = self._places.get(head["place"])
+        return known is not None and known.head == head
 
     def _add(self, start: int, points: np.ndarray) -> None:
         place, series = points["place"].astype(np.int64), points["series"].astype(np.int64)

@@ -1,7 +1,8 @@
 """The slots of ``curves.bin``: points and texts in slots of one size, each with a check of its own.
 
-A file that ends anywhere is read up to its last whole slot, and damage to a slot loses no other.  A text is a JSON
-document, which takes as many slots as it needs.
+A file that ends anywhere is read up to its last whole slot.  A text is a JSON document, which takes as many slots as it
+needs.  Damage to a slot loses what that holds: a point of a row alone, one that sums up others in answers of its level
+or coarser ones, and a name or a place all of its points until it is written again.
 """
 
 from __future__ import annotations

@@ -255,6 +255,22 @@ def test_points_whose_name_is_damaged_are_left_out_until_it_is_declared_again(wh
     assert found[LOSS].values.tolist() == [2.0]
 
 
+@pytest.mark.parametrize("text", [b'"name": "training.loss"', b'"trainer": "a"'])
+def test_a_damaged_name_or_place_loses_no_more_than_1024_points(text: bytes, tmp_path: Path) -> None:
+    run = written(tmp_path, *(row(at, {LOSS: [float(at)]}) for at in range(1, 3001)))
+    assert [one["iteration"] for one in rows(run, pytest.fail)] == [*range(1, 3001)]
+    assert curve(run).iterations.tolist() == [*range(1, 3001)]
+    whole, place = (run / "curves.bin").read_bytes(), 0
+    for lost in (1023, 0, 0):
+        place = whole.index(text, place + 1)
+        slot = place // SIZE * SIZE
+        (run / "curves.bin").write_bytes(whole[:slot] + bytes(SIZE) + whole[slot + SIZE :])
+        assert [one["iteration"] for one in rows(run, print)] == [*range(lost + 1, 3001)]
+        found = read_curves(run, print)["a"].curves()[LOSS]
+        assert found.iterations.tolist() == [*range(lost + 1, 3001)]
+    assert whole.count(text) == 3
+
+
 def test_rows_wait_for_a_full_disk_and_none_is_lost_or_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, real = list[str](), os.write
     file = CurvesFile(tmp_path / "curves.bin", said.append)
