@@ -80,11 +80,12 @@ def limits(branches: Sequence[Branch]) -> list[float]:
 class BranchedCurves:
     """The history of a trainer: its branches, and the curve of each name on each branch, by the branch's index.
 
-    A reset begins another branch with the same number.
+    A reset begins another branch with the same number.  ``replaced`` counts how often a resume has replaced points.
     """
 
     branches: Sequence[Branch]
     lines: Mapping[str, Mapping[int, Curve]]
+    replaced: int = 0
 
     __repr__ = brief
 
@@ -203,7 +204,8 @@ class Window:
     def cut(self, found: BranchedCurves) -> BranchedCurves:
         """Return this part of the curves of a trainer."""
         wanted = [name for name in found.lines if self.names is None or name in self.names]
-        return BranchedCurves(found.branches, {name: self._cut_lines(found.lines[name]) for name in wanted})
+        lines = {name: self._cut_lines(found.lines[name]) for name in wanted}
+        return BranchedCurves(found.branches, lines, found.replaced)
 
     def _cut_lines(self, lines: Mapping[int, Curve]) -> dict[int, Curve]:
         inside = {at: part(curve, self._places(getattr(curve, AXES[self.over]))) for at, curve in lines.items()}
@@ -215,6 +217,11 @@ class Window:
             return slice(None)
         first, last = np.searchsorted(axis, self.span[0], "left"), np.searchsorted(axis, self.span[1], "right")
         return slice(max(0, int(first) - 1), int(last) + 1)
+
+
+def begin_cursor(replaced: int) -> int:
+    """Return the cursor before the first point, given how often points were replaced: older cursors are below it."""
+    return replaced << 32
 
 
 # -- rows of metrics ---------------------------------------------------------------------------------------------------
@@ -237,6 +244,7 @@ class Timeline(Generic[T]):
 
     branches: list[Branch] = field(factory=list)
     stretches: list[list[tuple[T, float]]] = field(factory=list)  # of each branch, each with its last iteration
+    replaced: int = field(default=0, init=False)  # how often
     _place: Place | None = field(default=None, init=False)  # of the latest stretch
 
     def add(self, place: Place, first: float, stretch: T, back: bool) -> None:
@@ -250,6 +258,7 @@ class Timeline(Generic[T]):
             end = first if session is None else start
             kept = [(old, min(reach, end)) for old, reach in self.stretches[-1]]
             self.stretches[-1] = [*kept, (stretch, inf)]
+            self.replaced += 1
         else:
             parent = self.branches[-1].number if self.branches else None
             self.branches.append(Branch(number, parent, start if self.branches else 0))
@@ -264,7 +273,7 @@ class Timeline(Generic[T]):
                 for name, curve in read(stretch, end).items():
                     parts.setdefault(name, {}).setdefault(at, []).append(curve)
         lines = {name: {at: _newest(concatenate_curves(own)) for at, own in at.items()} for name, at in parts.items()}
-        return BranchedCurves(self.branches, lines)
+        return BranchedCurves(self.branches, lines, self.replaced)
 
 
 def _newest(curve: Curve) -> Curve:

@@ -18,7 +18,7 @@ from attrs import asdict, field, frozen
 from attrs.converters import optional
 
 from sigma_kernel.contracts.steering import Hook
-from sigma_kernel.curves import BranchedCurves, Stretch, Window, join_rows, part
+from sigma_kernel.curves import BranchedCurves, Stretch, Window, begin_cursor, join_rows, part
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.settings import Settled, ge, in_, optional as or_none
 
@@ -365,12 +365,18 @@ class StoredRun(ABC):
         return {trainer: window.cut(branched) for trainer, branched in join_rows(self.metric_rows(log)).items()}
 
     def points(self, trainer: str, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
-        """Return what is stored of a value on all branches, and a cursor: in a window, or all after a cursor."""
+        """Return what is stored of a value on all branches, and a cursor: in a window, or all after a cursor.
+
+        The cursor is 0, without points, if those before ``after`` were replaced: then ask for the window again.
+        """
         branched = self.curves(_silent, Window([name], most=ALL)).get(trainer, BranchedCurves([], {}))
-        shown, end, pieces = window.cut(branched) if not after else branched, 0, list[Stretch]()
+        shown, pieces = window.cut(branched) if not after else branched, list[Stretch]()
+        begin = end = begin_cursor(branched.replaced)
         for whole, own in zip(branched.stretches(name), shown.stretches(name), strict=True):
             first, end = max(0, after - end), end + len(whole.curve.values)
             pieces.append(Stretch(own.branch, part(own.curve, slice(first, None))))
+        if after and not begin <= after <= end:
+            return 0, []
         return end, [piece for piece in pieces if len(piece.curve.values)]
 
     @abstractmethod

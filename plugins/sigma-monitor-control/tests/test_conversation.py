@@ -437,6 +437,19 @@ def test_a_cancelled_subscription_is_over() -> None:
     assert asked(conversation, "cancel", id=3, of=1) is False
 
 
+@pytest.mark.parametrize("left", [[], [1.0, 2.0]])
+def test_points_that_a_resume_replaced_are_told_again_as_a_whole(left: list[float]) -> None:
+    shown = view(measured={LOSS: [1.0, 2.0, 3.0]})
+    conversation = Conversation(shown)
+    conversation.receive(json.dumps({"id": 1, "do": "follow", "addresses": [LOSS]}))
+    assert events(conversation, 0)[0]["series"][LOSS]["next"] == 3
+    shown.measured, whole = {LOSS: left}, shown.points
+    shown.points = lambda address, window, after=0: (0, []) if after == 3 else whole(address, window, after)  # type: ignore[method-assign]
+    told = events(conversation, 1)[0]["series"][LOSS]
+    assert (told["whole"], told["next"]) == (True, len(left))
+    assert [x for stretch in told["stretches"] for x in stretch["value"]] == left
+
+
 def test_following_tells_everything_once() -> None:
     shown = view(measured={"trainer.training.loss": [1.0]}, noted=[{"event": "begin"}], texts=["hello"])
     shown.send("pause")

@@ -6,7 +6,8 @@ They are in ``curves.bin``; those of older runs in ``metrics.jsonl``, whose rows
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,10 +29,16 @@ EVERYTHING = Window()
 
 @define(eq=False)
 class CurvesReader:
-    """Read the curves of a run folder again and again: only what was added since is looked through."""
+    """Read the curves of a run folder again and again: only what was added since is looked through.
+
+    With a file of older runs, everything is, but only once it has changed.
+    """
 
     run: Path
     _levels: Levels | None = field(default=None, init=False)
+    _joined: Mapping[str, BranchedCurves] = field(factory=dict, init=False)  # of a folder with a file of older runs
+    _damage: Sequence[str] = field(default=(), init=False)  # in that
+    _version: object = field(default=None, init=False)  # of that
 
     def read(self, log: Log, window: Window = EVERYTHING) -> dict[str, BranchedCurves]:
         """Return what the folder holds of each trainer, on all branches, as far as it is in a window.
@@ -40,8 +47,17 @@ class CurvesReader:
         regular one, or a folder without metrics.
         """
         if os.path.lexists(self.run / OLDER_METRICS):
-            return {trainer: window.cut(own) for trainer, own in join_rows(rows(self.run, log)).items()}
+            return {trainer: window.cut(own) for trainer, own in self._join(log).items()}
         return self.look_through(log).curves(window)
+
+    def _join(self, log: Log) -> Mapping[str, BranchedCurves]:
+        version = [_version(self.run / name) for name in (OLDER_METRICS, CURVES)]
+        if version != self._version:
+            said = list[str]()
+            self._joined, self._damage, self._version = join_rows(rows(self.run, said.append)), said, version
+        for text in self._damage:
+            log(text)
+        return self._joined
 
     def look_through(self, log: Log) -> Levels:
         """Return where the points of ``curves.bin`` are by now."""
@@ -113,6 +129,14 @@ class _Rows:
         before, self._row = self._row, row
         if before:
             yield before
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    """Return what changes with a file; None if there is none."""
+    with suppress(FileNotFoundError):
+        about = path.lstat()
+        return about.st_ino, about.st_mode, about.st_size, about.st_mtime_ns
+    return None
 
 
 def _open(path: Path) -> BinaryIO:

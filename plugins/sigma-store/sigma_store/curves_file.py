@@ -11,8 +11,10 @@ from attrs import define, field
 
 from sigma_kernel.curves import numbers_of
 from sigma_store.appending import AppendedFile
+from sigma_store.files import get_size
 from sigma_store.slots import (
     FACTOR,
+    LONGEST,
     MOMENT,
     MOST_COUNT,
     MOST_SERIES,
@@ -23,6 +25,8 @@ from sigma_store.slots import (
     encode_text,
     seal,
 )
+
+AGAIN = 5  # levels: names and places are written again after 1,024 points, so that damage to them loses no more
 
 
 @define(eq=False)
@@ -37,6 +41,10 @@ class OpenPlace:
     def reach(self, iteration: int) -> None:
         """Take note of the iteration of a row."""
         self.latest = iteration
+
+    def encode(self) -> bytes:
+        """Return the slots that declare it."""
+        return encode_text({"place": self.place, **self.head})
 
     def add(self, series: int, point: Point) -> list[bytes]:
         """Add a point of a row; return the slots of the points of higher levels that it completes."""
@@ -73,18 +81,18 @@ def sum_up(points: Sequence[Point]) -> Point:
 class CurvesFile(AppendedFile):
     """The rows of metrics of a run, in slots: nothing that was written is changed.
 
-    Each name and each place is written once, before the first point that has its number.  A row that goes back, or
-    that a new process writes, begins another place.
+    Each name and each place is written before the first point that has its number, and again with each point that
+    completes ``AGAIN`` levels.  A row that goes back, or that a new process writes, begins another place.
     """
 
     _series: dict[str, int] = field(factory=dict, init=False)  # the numbers of names
     _next_series: int = field(default=0, init=False)
     _next_place: int = field(default=0, init=False)
-    _is_full: bool = field(default=False, init=False)  # there are more names than numbers
+    _refused: set[str] = field(factory=set, init=False)  # what was left out so far, for which reasons
     _stretches: dict[str, OpenPlace] = field(factory=dict, init=False)  # by trainer
 
     def _measure(self, path: Path) -> int:
-        return path.lstat().st_size // SIZE * SIZE
+        return get_size(path) // SIZE * SIZE
 
     def _begin(self, empty: bool) -> None:
         if empty:
@@ -108,18 +116,25 @@ class CurvesFile(AppendedFile):
         moment, points, sums = tuple(map(row.__getitem__, MOMENT)), list[bytes](), list[bytes]()
         if "texts" in row:
             moment_of = {**dict(zip(MOMENT, moment, strict=True)), "seconds": float(moment[2])}
-            points.append(encode_text({"texts": row["texts"], "of": stretch.place, **moment_of}))
+            text = encode_text({"texts": row["texts"], "of": stretch.place, **moment_of})
+            if len(text) <= LONGEST * SIZE:
+                points.append(text)
+            else:
+                self._refuse(f"has no texts of more than 16 MiB: those of iteration {moment[0]} are", "texts")
         for name, value in row["values"].items():
             if (number := self._series.get(name)) is None:
                 if (number := self._next_series) >= MOST_SERIES:
-                    self._refuse(name)
+                    self._refuse(f"has values of {MOST_SERIES:,} names, and takes no more: that of {name} is", "names")
                     continue
                 slots.append(encode_text({"series": number, "name": name}))
                 self._series[name], self._next_series = number, number + 1
             last, low, high, mean, count = numbers_of(value)
             point = (count, *moment, last, low, high, mean)
             points.append(encode_point(number, 0, not points, stretch.place, *point))
-            sums += stretch.add(number, point)
+            own = stretch.add(number, point)
+            if len(own) >= AGAIN:
+                slots += [stretch.encode(), encode_text({"series": number, "name": name})]
+            sums += own
         return b"".join([*slots, *points, *sums])
 
     def _stretch_of(self, row: Mapping[str, Any]) -> tuple[OpenPlace, list[bytes]]:
@@ -128,14 +143,13 @@ class CurvesFile(AppendedFile):
         stretch, slots = self._stretches.get(row["trainer"]), list[bytes]()
         if stretch is None or stretch.head != head or row["iteration"] < stretch.latest:
             stretch = self._stretches[row["trainer"]] = OpenPlace(self._next_place, head, row["iteration"])
-            slots.append(encode_text({"place": self._next_place, **head}))
+            slots.append(stretch.encode())
             self._next_place += 1
         stretch.reach(row["iteration"])
         return stretch, slots
 
-    def _refuse(self, name: str) -> None:
-        if not self._is_full:
-            self.log(
-                f"{self.path}: has values of {MOST_SERIES:,} names, and takes no more: that of {name} is left out."
-            )
-        self._is_full = True
+    def _refuse(self, why: str, what: str) -> None:
+        """Log what is left out, once of each kind."""
+        if what not in self._refused:
+            self.log(f"{self.path}: {why} left out.")
+        self._refused.add(what)

@@ -14,9 +14,9 @@ from struct import Struct
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
-from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch, Timeline, Window, place_of
+from sigma_kernel.curves import NUMBERS, BranchedCurves, Curve, Stretch, Timeline, Window, begin_cursor, place_of
 from sigma_store.slots import POINT, SIZE, SlotReader
 
 COLUMNS = ("iteration", "epoch", "second", *NUMBERS)  # of a slot, in the order of a curve
@@ -76,10 +76,15 @@ class Levels:
                 self._add(start, news)
             elif "name" in news:
                 self._series[news["name"]] = news["series"]
-            elif "place" in news:
+            elif "place" in news and not self._is_known(news):
                 self._places[news["place"]] = stretch = PlacedSlots(news)
                 self._stretches.append(stretch)
         return self._reader.damaged - before
+
+    def _is_known(self, head: Mapping[str, Any]) -> bool:
+        """Return whether a place is written again."""
+        known = self._places.get(head["place"])
+        return known is not None and known.head == head
 
     def _add(self, start: int, points: np.ndarray) -> None:
         place, series = points["place"].astype(np.int64), points["series"].astype(np.int64)
@@ -119,22 +124,22 @@ class Levels:
         return window.cut(timeline.curves(read))
 
     def points(self, trainer: str, name: str, window: Window, after: int) -> tuple[int, list[Stretch]]:
-        """Return what there is of a value on all branches, and a cursor: in a window, or every point after a cursor."""
+        """Return what there is of a value on all branches, and a cursor: see :meth:`StoredRun.points`."""
         timeline, series = self._timelines().get(trainer), self._series.get(name)
         if timeline is None or series is None:
             return 0, []
-        end, pieces = 0, list[Stretch]()
+        begin = end = begin_cursor(timeline.replaced)
+        pieces = list[Stretch]()
         for branch, own in zip(timeline.branches, timeline.stretches, strict=True):
             for stretch, reach in own:
                 slots = stretch.slots.get(series, [EMPTY])[0]
                 first, count = max(0, after - end), self._count(stretch, slots, reach)
-                pieces += (
-                    [Stretch(branch.number, self._curve(np.array(slots[first:count])))]
-                    if 0 < after < end + count
-                    else []
-                )
                 end += count
-        return end, pieces if after else self._read(timeline, window).stretches(name)
+                if 0 < after < end:
+                    pieces.append(Stretch(branch.number, self._curve(np.array(slots[first:count]))))
+        if after and not begin <= after <= end:
+            return 0, []
+        return end, pieces if after else self._read(timeline, evolve(window, names=[name])).stretches(name)
 
     def _count(self, stretch: PlacedSlots, slots: Sequence[int], end: float) -> int:
         """Return how many slots of a stretch have points up to an iteration."""
@@ -168,7 +173,7 @@ class Levels:
         (start, end), axis = window.span or (-inf, inf), window.over
         before = bisect_left(slots, start, key=lambda slot: self._place(slot, axis)) - 1
         beyond = bisect_right(slots, end, key=lambda slot: self._place(slot, axis)) + (level == 0)
-        return max(first, before), min(last, beyond)
+        return max(first, min(before, last - 1)), min(last, beyond)
 
     # -- slots ---------------------------------------------------------------------------------------------------------
     def _place(self, slot: int, axis: str) -> float:

@@ -1,7 +1,8 @@
 """The slots of ``curves.bin``: points and texts in slots of one size, each with a check of its own.
 
-A file that ends anywhere is read up to its last whole slot, and damage to a slot loses no other.  A text is a JSON
-document, which takes as many slots as it needs.
+A file that ends anywhere is read up to its last whole slot.  A text is a JSON document, which takes as many slots as it
+needs.  Damage to a slot loses what that holds: a point of a row alone, one that sums up others in answers of its level
+or coarser ones, and a name or a place all of its points until it is written again.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ FACTOR = 4  # points of one level that become a point of the next
 MOMENT = ("iteration", "epoch", "seconds")  # of a row
 REST, TEXT = 254, 255  # the levels of the later slots of a text, and of its first
 MOST_SERIES, MOST_COUNT = 1 << 16, (1 << 32) - 1
-LONGEST = 1 << 24  # bytes of a text that are read
+LONGEST = 1 << 18  # slots of a text, which then has 16 MiB
 CHUNK = 1 << 14  # slots that are read at a time
 KINDS: Sequence[Mapping[str, type]] = (  # of documents
     {"name": str, "series": int},
@@ -85,7 +86,7 @@ class SlotReader:
     handle: int
     next: int = field(default=0, init=False)  # the slot to read next
     damaged: int = field(default=0, init=False)  # slots so far whose check fails
-    _text: bytes | None = field(default=None, init=False)  # of the slots so far of one
+    _text: list[bytes] | None = field(default=None, init=False)  # the parts so far of one
 
     def news(self) -> Iterator[tuple[int, np.ndarray | Mapping[str, Any]]]:
         """Yield runs of points, each with the number of its first slot, and the documents between them."""
@@ -111,13 +112,14 @@ class SlotReader:
     def _read_text(self, slot: bytes) -> Mapping[str, Any] | None:
         """Return the document that ends with a slot; None if more slots follow, or if one of them is missing."""
         _, size, level, more, data = _PIECE.unpack(slot)
-        before = b"" if level == TEXT else self._text
-        text = None if before is None or len(before) > LONGEST else before + data[:size]
-        self._text = text if more else None
-        if more or text is None:
+        parts = [] if level == TEXT else self._text
+        if parts is not None:
+            parts.append(data[:size])
+        self._text = parts if more and parts is not None and len(parts) < LONGEST else None
+        if more or parts is None:
             return None
         with suppress(ValueError, RecursionError):
-            document = json.loads(text)
+            document = json.loads(b"".join(parts))
             if isinstance(document, dict) and any(_fits(document, kind) for kind in KINDS):
                 return document
         return None

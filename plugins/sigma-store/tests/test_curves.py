@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.curves import Branch, BranchedCurves
+from sigma_kernel.curves import Branch, BranchedCurves, Window
+from sigma_store import FolderStore, older
 from sigma_store.curves import read_curves
 from sigma_store.curves_file import CurvesFile
 
@@ -144,3 +145,34 @@ def test_two_rows_of_one_iteration_keep_the_values_of_both(written: Write) -> No
     found = read_quietly(path)["a"]
     assert found[LOSS].iterations.tolist() == [8, 9]
     assert found["validation.loss"].iterations.tolist() == [8]
+
+
+def test_a_file_of_an_older_run_is_parsed_once_for_each_of_its_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_older(tmp_path, *(row(at, training_loss=1.0) for at in (10, 20)))
+    run, parsed, parse = FolderStore().open(tmp_path, print, lambda run: None), list[Path](), older.rows
+    monkeypatch.setattr(older, "rows", lambda path, log: parsed.append(path) or parse(path, log))
+    for _ in range(3):
+        cursor, (stretch,) = run.points("a", LOSS, Window(most=1))
+        assert (cursor, stretch.curve.iterations.tolist()) == (2, [20])
+        assert run.curves(pytest.fail)["a"].curves()[LOSS].iterations.tolist() == [10, 20]
+    assert len(parsed) == 1
+    file = CurvesFile(tmp_path / "curves.bin")
+    for at in (30, 40):
+        file.append(placed(at, 0, 1, 20, training_loss=2.0))
+        after = run.points("a", LOSS, Window())[1]
+        assert [one.curve.iterations[-1] for one in after] == [at]
+    assert len(parsed) == 3
+    write_older(tmp_path, *(row(at, training_loss=1.0) for at in (10, 15, 20)))
+    assert run.points("a", LOSS, Window())[1][0].curve.iterations.tolist() == [10, 15, 20, 30, 40]
+
+
+def test_damage_to_a_file_of_an_older_run_is_logged_each_time_that_it_is_read(tmp_path: Path) -> None:
+    said, path = list[str](), write_older(tmp_path, row(10, training_loss=1.0)) / "metrics.jsonl"
+    path.write_text(f"{path.read_text()}damaged\n")
+    run = FolderStore().open(tmp_path, print, lambda run: None)
+    run.points("a", LOSS, Window())
+    for _ in range(2):
+        run.curves(said.append)
+    assert said == 2 * [f"{path}: 1 damaged line is left out."]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from sigma_kernel.curves import Curve, Window
-from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_store import appending
 from sigma_store.curves import CurvesReader, read_curves, rows
 from sigma_store.curves_file import CurvesFile
@@ -112,6 +113,17 @@ def test_what_a_killed_session_measured_after_its_checkpoint_is_in_no_answer_how
         assert np.all(np.diff(found.iterations) > 0)
 
 
+@pytest.mark.parametrize("most", [5000, 20])
+def test_a_range_that_begins_beside_a_resume_has_the_point_before_it(most: int, tmp_path: Path) -> None:
+    killed = (row(at, {LOSS: [1.0]}) for at in range(10, 1001, 10))
+    run = written(tmp_path, *killed, *(row(at, {LOSS: [2.0]}, session=1, start=400) for at in range(450, 900, 10)))
+    for span in ((420, 470), (401, 449), (405, 450)):
+        found = curve(run, span=span, most=most)
+        assert found.iterations.tolist() == [400, *range(450, span[1] // 10 * 10 + 11, 10)][: len(found.iterations)]
+        assert found.iterations[0] == 400
+        assert found.iterations[-1] >= span[1]
+
+
 def test_two_trainers_and_changed_places_do_not_mix(tmp_path: Path) -> None:
     mixed = [
         row(at, {LOSS: [float(at)]}, "ab"[at % 2], **({"edited": ["training"]} if at > 60 else {})) for at in range(200)
@@ -138,6 +150,17 @@ def test_a_number_that_is_not_finite_is_none_in_a_row_and_nan_in_a_curve(tmp_pat
     assert np.isnan(curve(run).values).tolist() == [False, True, True, False, False]
     few = curve(run, most=2)
     assert (few.low.min(), few.high.max(), few.counts.tolist()) == (1.0, 5.0, [2, 1])
+
+
+def test_the_points_of_a_name_are_read_without_those_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, read, real = [f"v{i}" for i in range(50)], list[int](), os.pread
+    run = written(tmp_path, *(row(at, {name: [float(at)] for name in names}) for at in range(1, 21)))
+    levels = CurvesReader(run).look_through(pytest.fail)
+    monkeypatch.setattr(os, "pread", lambda handle, size, at: read.append(at) or real(handle, size, at))
+    end, (stretch,) = levels.points("a", "v7", Window(), 0)
+    monkeypatch.undo()
+    assert (end, stretch.curve.iterations.tolist()) == (20, [*range(1, 21)])
+    assert len(read) <= 20
 
 
 # -- while it is written -----------------------------------------------------------------------------------------------
@@ -232,6 +255,22 @@ def test_points_whose_name_is_damaged_are_left_out_until_it_is_declared_again(wh
     assert found[LOSS].values.tolist() == [2.0]
 
 
+@pytest.mark.parametrize("text", [b'"name": "training.loss"', b'"trainer": "a"'])
+def test_a_damaged_name_or_place_loses_no_more_than_1024_points(text: bytes, tmp_path: Path) -> None:
+    run = written(tmp_path, *(row(at, {LOSS: [float(at)]}) for at in range(1, 3001)))
+    assert [one["iteration"] for one in rows(run, pytest.fail)] == [*range(1, 3001)]
+    assert curve(run).iterations.tolist() == [*range(1, 3001)]
+    whole, place = (run / "curves.bin").read_bytes(), 0
+    for lost in (1023, 0, 0):
+        place = whole.index(text, place + 1)
+        slot = place // SIZE * SIZE
+        (run / "curves.bin").write_bytes(whole[:slot] + bytes(SIZE) + whole[slot + SIZE :])
+        assert [one["iteration"] for one in rows(run, print)] == [*range(lost + 1, 3001)]
+        found = read_curves(run, print)["a"].curves()[LOSS]
+        assert found.iterations.tolist() == [*range(lost + 1, 3001)]
+    assert whole.count(text) == 3
+
+
 def test_rows_wait_for_a_full_disk_and_none_is_lost_or_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said, real = list[str](), os.write
     file = CurvesFile(tmp_path / "curves.bin", said.append)
@@ -274,6 +313,15 @@ def test_metrics_that_are_missing_or_no_regular_file_are_refused(tmp_path: Path)
             read(tmp_path, print)  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("put", [os.mkfifo, os.mkdir, lambda path: os.symlink("elsewhere", path)])
+def test_what_is_no_regular_file_is_not_continued(put: Callable[[Path], None], tmp_path: Path) -> None:
+    put(path := tmp_path / "curves.bin")
+    why = r"curves\.bin: not a regular file\. Restore it from a copy\."
+    with pytest.raises(SigmaCheckpointError, match=why):
+        CurvesFile(path)
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_names_beyond_those_that_can_be_numbered_are_left_out_with_a_word(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +332,27 @@ def test_names_beyond_those_that_can_be_numbered_are_left_out_with_a_word(
         file.append(row(at, {name: [1.0] for name in "abcd"}))
     assert [*read_curves(tmp_path, pytest.fail)["a"].lines] == ["a", "b"]
     assert said == [f"{tmp_path / 'curves.bin'}: has values of 2 names, and takes no more: that of c is left out."]
+
+
+def test_texts_that_are_too_long_to_be_read_are_left_out_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for room in ("curves_file", "slots"):
+        monkeypatch.setattr(f"sigma_store.{room}.LONGEST", 8)
+    said: list[str] = []
+    file, there = CurvesFile(tmp_path / "curves.bin", said.append), [*steady(5)]
+    for one, count in zip(there, (10, 400, 450, 600, 20), strict=True):
+        file.append({**one, "texts": {"said": "x" * count}})
+    assert [len(one.get("texts", {}).get("said", "")) for one in rows(tmp_path, pytest.fail)] == [10, 400, 0, 0, 20]
+    assert said == [f"{tmp_path / 'curves.bin'}: has no texts of more than 16 MiB: those of iteration 9 are left out."]
+
+
+def test_the_parts_of_a_text_are_joined_once(tmp_path: Path) -> None:
+    texts = {"said": "x" * 10_000_000}
+    run, seconds = written(tmp_path, {**row(1, {LOSS: [1.0]}), "texts": texts}), time.process_time()
+    (found,) = rows(run, pytest.fail)
+    assert found["texts"] == texts
+    assert time.process_time() - seconds < 10  # and not a minute
 
 
 def test_the_file_is_opened_for_appending_alone(tmp_path: Path) -> None:

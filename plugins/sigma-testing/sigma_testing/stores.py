@@ -248,6 +248,33 @@ class StoreSuite(Suite):
         assert few[0] == cursor, "a cursor depends on the window."
         assert sum(stretch.curve.counts.sum() for stretch in few[1]) == 60
 
+    def test_a_cursor_does_not_go_on_over_points_that_a_resume_replaced(self, tmp_path: Path) -> None:
+        """Answer 0 without points however many the new session has by then, also if none is of that name."""
+        run, wanted = self.create(tmp_path), Window()
+        for number in range(1, 31):
+            run.metrics.append(metrics_row(number, np.array([1.0])))
+        assert run.journal.durable() is None
+        again = self.open(run)
+        again.lock()
+        again.reopen(None, again.excerpt(["trainer"], warnings.warn))
+        before, _ = again.points("trainer", "training.loss", wanted)
+        for number in range(21, 61):
+            values = {
+                "other" if number == 21 else "training.loss": metrics_row(1, np.array([2.0]))["values"]["training.loss"]
+            }
+            again.metrics.append({**metrics_row(number, np.array([2.0]), session=1, start=20), "values": values})
+            if number in (21, 22, 30, 60):
+                assert again.journal.durable() is None
+                told = again.points("trainer", "training.loss", wanted, before)
+                assert told == (0, []), "points go on after those that were replaced."
+        cursor, (stretch,) = again.points("trainer", "training.loss", wanted)
+        assert stretch.curve.iterations.tolist() == [*range(1, 21), *range(22, 61)]
+        again.metrics.append(metrics_row(61, np.array([3.0]), session=1, start=20))
+        assert again.journal.durable() is None
+        _, (added,) = again.points("trainer", "training.loss", wanted, cursor)
+        assert added.curve.iterations.tolist() == [61], "a cursor of the new session does not go on."
+        again.release()
+
     def test_rows_that_a_run_was_reopened_for_follow_those_that_are_there(self, tmp_path: Path) -> None:
         """Replace what a killed process measured after the start of the next one."""
         run = self.create(tmp_path)

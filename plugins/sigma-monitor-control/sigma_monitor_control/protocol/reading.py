@@ -167,9 +167,9 @@ def series(
 
 
 def _points(view: View, address: str, window: Window, after: int) -> dict[str, Any]:
-    """Return the points since a cursor, or the whole in few if those are too many, as after a long sleep."""
+    """Return the points since a cursor; the whole in few if those are too many, or if older ones were replaced."""
     cursor, stretches = view.points(address, window, after)
-    if after and sum(len(stretch.curve.values) for stretch in stretches) > window.most:
+    if after and (not cursor or sum(len(stretch.curve.values) for stretch in stretches) > window.most):
         return _points(view, address, window, 0)
     return {"next": cursor, "whole": not after, "stretches": [_stretch(stretch) for stretch in stretches]}
 
