@@ -364,6 +364,28 @@ def test_the_metrics_row_of_an_epoch_has_the_values_of_its_hooks(tmp_path: Path)
     assert rows[2]["values"]["training.loss"]["last"] == losses[-1]
 
 
+def test_a_reset_is_found_in_what_is_stored_however_far_the_next_row_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "EACH", 0)
+    monkeypatch.setattr(recorder, "Samples", partial(Samples, interval=1e9))
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        trainer = sigma.trainer("trainer")
+        for epochs in (1, 2, 3):
+            trainer.fit(epochs=epochs)
+            if epochs < 3:
+                sigma.reset()
+        assert sigma.run_folder is not None
+        iterations = [row["iteration"] for row in metric_rows(sigma.run_folder, pytest.fail)]
+        stored = read_curves(sigma.run_folder, pytest.fail)["trainer"]
+    assert iterations == sorted(iterations)  # none goes back
+    assert [branch.number for branch in stored.branches] == [0, 0, 0]
+    assert stored.curves()["training.loss"].iterations.tolist() == [15]
+    left = stored.abandoned_stretches(joined=False)["training.loss"]
+    assert [one.curve.iterations[-1] for one in left] == [5, 10]
+
+
 def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
     hooks = {"say": Say(value="word", every=every(1, "epoch")), "last": Say(value="end", every=every(1, "stop"))}
     with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
