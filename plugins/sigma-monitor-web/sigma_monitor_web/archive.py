@@ -6,9 +6,10 @@ Nothing in a run folder is executed. Fields missing from the files are empty; va
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property, partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from sigma_kernel.contracts import (
     StoredRun,
     Stretch,
 )
-from sigma_kernel.curves import Curve, Window
+from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
@@ -35,7 +36,6 @@ from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
 
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
-FEW = 200  # points of a curve that are read for its last value, and for the epochs of checkpoints
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
 
@@ -93,13 +93,14 @@ class Archive(EndedRun):
         """Return what the configuration says; nothing if it cannot be read."""
         return self._read("config.toml", lambda stored: read_configuration(stored, self.folder).values) or {}
 
-    def read_checkpoints(self, trainer: str) -> list[int]:
-        """Return the iterations of a trainer's checkpoints, in order; raise SigmaCheckpointError for links."""
-        return self.stored_run.checkpoints(trainer).numbers()
+    def read_checkpoints(self, trainer: str) -> dict[int, int]:
+        """Return the epochs of a trainer's checkpoints, by iteration; raise SigmaCheckpointError for links."""
+        with self.guard():
+            return self.stored_run.checkpoints(trainer).epochs()
 
-    def read_curves(self) -> Mapping[str, Mapping[str, Curve]]:
-        """Return the curves that led to the result, by trainer and name, in few points."""
-        return self._read("metrics", _parse_metrics) or {}
+    def read_ends(self) -> Mapping[str, Mapping[str, Curve]]:
+        """Return the last point of each curve that led to the result, by trainer and name."""
+        return self._read("metrics", _parse_ends) or {}
 
     def read_rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the numbered rows of the journal, but digests."""
@@ -109,13 +110,11 @@ class Archive(EndedRun):
     def _values(self) -> dict[str, float]:
         """Return the last value of every curve, and the moment of each trainer."""
         values: dict[str, float] = {}
-        for trainer, curves in self.read_curves().items():
-            last = max(curves.values(), key=lambda curve: curve.iterations[-1:].max(initial=-1), default=None)
-            if last is not None and len(last.values):
-                values |= {f"{trainer}.{name}": getattr(last, column)[-1].item() for name, column in MOMENTS.items()}
-            values |= {
-                f"{trainer}.{name}": curve.values[-1].item() for name, curve in curves.items() if len(curve.values)
-            }
+        for trainer, ends in self.read_ends().items():
+            if ends:
+                last = max(ends.values(), key=lambda end: end.iterations.item())
+                values |= {f"{trainer}.{name}": getattr(last, column).item() for name, column in MOMENTS.items()}
+            values |= {f"{trainer}.{name}": end.values.item() for name, end in ends.items()}
         return values
 
     def get(self, address: str) -> Any:
@@ -154,7 +153,7 @@ class Archive(EndedRun):
     def trainers(self) -> list[str]:
         """Return the names of the trainers."""
         named = self.read_settings().get("trainers")
-        return [*named] if isinstance(named, Mapping) and named else [*self.read_curves()] or ["trainer"]
+        return [*named] if isinstance(named, Mapping) and named else [*self.read_ends()] or ["trainer"]
 
     def trainer(self, name: str) -> ArchivedTrainer:
         """Return the view of one trainer."""
@@ -240,13 +239,12 @@ class ArchivedTrainer:
         return [HookEntry(name, kind, at, when, (), False, False) for name, (kind, at, when) in hooks.items()]
 
     def states(self) -> list[StateEntry]:
-        """Return the checkpoints, oldest first."""
+        """Return the checkpoints that are intact, oldest first."""
         try:
-            numbers = self.archive.read_checkpoints(self.name)
+            epochs = self.archive.read_checkpoints(self.name)
         except SigmaCheckpointError:  # loading one raises it
             return []
-        curves = [*self.archive.read_curves().get(self.name, {}).values()]
-        return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
+        return [StateEntry(number, epochs[number], False, True) for number in sorted(epochs)]
 
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split; the data are read now.
@@ -305,19 +303,30 @@ class ArchivedTrainer:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _parse_metrics(stored: StoredRun) -> dict[str, dict[str, Curve]]:
-    branched = stored.curves(lambda text: None, Window(most=FEW))
-    return {trainer: curves.curves() for trainer, curves in branched.items()}
+def _parse_ends(stored: StoredRun) -> dict[str, dict[str, Curve]]:
+    """Return the last point of each curve that led to the result: of the newest branch that has one."""
+    found = _read_around(stored, inf)
+    ends: dict[str, dict[str, Curve]] = {trainer: {} for trainer in found}
+    for end in sorted({end for own in found.values() for end in limits(own.branches)}, reverse=True):
+        for trainer, own in (found if end == inf else _read_around(stored, end)).items():
+            ends[trainer] = {**_last_points(own, end), **ends.get(trainer, {})}
+        if all(len(ends[trainer]) == len(own.lines) for trainer, own in found.items()):
+            break
+    return ends
+
+
+def _read_around(stored: StoredRun, iteration: float) -> Mapping[str, BranchedCurves]:
+    return stored.curves(lambda text: None, Window(span=(iteration, iteration)))
+
+
+def _last_points(found: BranchedCurves, end: float) -> dict[str, Curve]:
+    """Return the last point of each curve on the branches that led to the result up to this iteration, if there is."""
+    here = {at for at, limit in enumerate(limits(found.branches)) if limit == end}
+    lines = {name: {at: own[at] for at in own if at in here} for name, own in found.lines.items()}
+    curves = BranchedCurves(found.branches, lines).curves()
+    return {name: part(curve, slice(-1, None)) for name, curve in curves.items() if len(curve.values)}
 
 
 def _parsed_rows(stored: StoredRun) -> list[tuple[int, Mapping[str, Any]]]:
     """Return the numbered rows of a journal, but digests, which take most of its bytes."""
     return [(n, row) for n, row in enumerate(stored.journal_rows(), 1) if row.get("event") != "digest"]
-
-
-def _epoch(curves: Iterable[Curve], iteration: int) -> int:
-    """Return the epoch of an iteration, according to the curves."""
-    epochs = (
-        curve.epochs[np.searchsorted(curve.iterations, iteration, "right") - 1] for curve in curves if len(curve.values)
-    )
-    return int(max(epochs, default=0))

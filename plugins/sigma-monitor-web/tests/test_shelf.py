@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
+from sigma_store.curves_file import CurvesFile
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
+from sigma_testing.stores import metrics_row
 
 PATIENCE = 60.0
 
@@ -124,6 +126,38 @@ def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
         assert [int(at) for one in rest for at in one.curve.iterations] == whole[after:]
     thinned = Archive(finished).stretches("trainer.training.loss", most=2)[1]
     assert [len(one.curve.values) for one in thinned] == [1, 1]  # of each branch at least one
+
+
+def test_an_archive_tells_the_epochs_of_checkpoints_whatever_its_curves_are(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    expected = [(state.iteration, state.epoch) for state in Archive(finished).trainer("trainer").states()]
+    assert expected[-1] == (20, 4)
+    write_curves(copy, (metrics_row(n, np.array([1.0])) for n in range(100, 5000)))
+    assert [(state.iteration, state.epoch) for state in Archive(copy).trainer("trainer").states()] == expected
+    (copy / "curves.bin").unlink()
+    assert [(state.iteration, state.epoch) for state in Archive(copy).trainer("trainer").states()] == expected
+
+
+def test_an_archive_tells_the_last_value_on_the_way_to_the_result(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    rows = [metrics_row(n, np.array([float(n)])) for n in range(1, 3001)]
+    for number, start, name in ((1, 2007, "training.other"), (2, 1003, "training.third")):  # each leaves the one before
+        for at in range(start + 1, start + 1000):
+            row = metrics_row(at, np.array([-float(at)]), branch=number, start=start)
+            rows.append({**row, "values": {name: row["values"]["training.loss"]}})
+    write_curves(copy, rows)
+    values = {entry.address: entry.value for entry in Archive(copy).entries()}
+    assert values["trainer.training.loss"] == 1003  # where its branch was left for good
+    assert "trainer.training.other" not in values
+    assert values["trainer.training.third"] == -2002
+    assert (values["trainer.iteration"], values["trainer.epoch"]) == (2002, 200)
+
+
+def write_curves(run: Path, rows: Iterable[dict[str, Any]]) -> None:
+    (run / "curves.bin").unlink()
+    file = CurvesFile(run / "curves.bin")
+    for row in rows:
+        file.append(row)
 
 
 def test_an_archive_reads_the_data_of_a_run_when_it_is_asked_for_them(finished: Path) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,7 +21,7 @@ from attrs import define
 
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, RowWriter
 from sigma_kernel.curves import join_rows
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateError
 from sigma_kernel.messages import Messages
@@ -309,6 +309,36 @@ def test_a_digest_holds_the_latest_losses_as_float32() -> None:
     assert rows[1]["losses"] == ""
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("parts", "mean", "count"),
+    [
+        ([[np.inf, -np.inf, 1.0]], 1.0, 1),
+        ([[1.0, 5.0], [np.nan, np.inf], [3.0, -np.inf]], 3.0, 3),
+        ([[np.nan]], np.nan, 0),
+        ([[1e308, 1e308, 1e308]], 1e308, 3),
+        ([[1e308], [1.5e308, -1e308]], 5e307, 3),
+        ([[1e308] * 500 + [-1e308] * 500], 0.0, 1000),
+        ([[sys.float_info.max] * 7, [sys.float_info.max] * 6], sys.float_info.max, 13),
+    ],
+)
+def test_the_mean_in_a_row_is_that_of_its_finite_values_however_large(
+    parts: list[list[float]], mean: float, count: int
+) -> None:
+    rows, history, behind = list[Any](), History(), SimpleNamespace(is_kept=True, is_behind=True)
+    behind.append = rows.append
+    samples = Samples(cast(RowWriter, behind), history)
+    for n, values in enumerate(parts):
+        if n:
+            samples.write({})  # which waits for the next one
+        samples._last = -np.inf
+        history.record({"loss": np.array(values)}, Moment(10 * n), Moment(10 * n + len(values)))
+    samples.write({}, force=True)
+    [row] = rows
+    assert row["values"]["loss"]["mean"] == pytest.approx(mean, rel=1e-12, nan_ok=True)
+    assert row["values"]["loss"]["count"] == count
+
+
 def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:
     hooks = {"say": Say(value=1.0)}
     with small_environment(Sweep(), rows=2000, splits=["training"], hooks=hooks) as sigma:
@@ -332,6 +362,28 @@ def test_the_metrics_row_of_an_epoch_has_the_values_of_its_hooks(tmp_path: Path)
     assert all(row["values"]["said"]["last"] == 3 for row in rows)
     assert rows[2]["values"]["training.loss"]["low"] == pytest.approx(losses[10:].min())
     assert rows[2]["values"]["training.loss"]["last"] == losses[-1]
+
+
+def test_a_reset_is_found_in_what_is_stored_however_far_the_next_row_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "EACH", 0)
+    monkeypatch.setattr(recorder, "Samples", partial(Samples, interval=1e9))
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        trainer = sigma.trainer("trainer")
+        for epochs in (1, 2, 3):
+            trainer.fit(epochs=epochs)
+            if epochs < 3:
+                sigma.reset()
+        assert sigma.run_folder is not None
+        iterations = [row["iteration"] for row in metric_rows(sigma.run_folder, pytest.fail)]
+        stored = read_curves(sigma.run_folder, pytest.fail)["trainer"]
+    assert iterations == sorted(iterations)  # none goes back
+    assert [branch.number for branch in stored.branches] == [0, 0, 0]
+    assert stored.curves()["training.loss"].iterations.tolist() == [15]
+    left = stored.abandoned_stretches(joined=False)["training.loss"]
+    assert [one.curve.iterations[-1] for one in left] == [5, 10]
 
 
 def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from sigma_run.launcher.group import main
 from sigma_store.curves import rows
 from sigma_testing.journals import forge_metrics
 from sigma_training.commands.set import Set
+from sigma_training.history import recorder
+from sigma_training.history.metrics import Samples
+from sigma_training.session import loop
 from sigma_training.session.loop import TrainingLoop
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
@@ -87,6 +91,14 @@ def reset(made: Environment) -> Path:
         trainer.fit(epochs=2)
         assert made.run_folder is not None
         return made.run_folder
+
+
+def reset_between_rows(made: Environment) -> Path:
+    """Reset where no row follows until the run has gone further than before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "EACH", 0)
+        patch.setattr(recorder, "Samples", partial(Samples, interval=1e9))
+        return reset(made)
 
 
 @contextmanager
@@ -165,6 +177,7 @@ HONEST: dict[str, Callable[[Path], Path]] = {
     "crashed": lambda folder: crashed(environment(folder)),
     "swerved": lambda folder: swerved(environment(folder)),
     "reset": lambda folder: reset(environment(folder)),
+    "reset between rows": lambda folder: reset_between_rows(environment(folder)),
     "killed": killed,
     "killed, and resumed": lambda folder: gone_on(killed(folder)),
     "killed twice": lambda folder: gone_on(gone_on(killed(folder))),

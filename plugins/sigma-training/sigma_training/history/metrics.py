@@ -44,6 +44,7 @@ DRAWN = 8  # values that a notebook shows
 EACH = 10_000  # epochs that have a row of their own, however short they are
 FULL = 2**16  # newest values of a name that are kept as they were measured, at least
 JOINED = 2**14  # points that those before become, on each branch
+LARGEST = float(np.finfo(float).max)
 SPREAD = 2**19  # values that rows have over the whole time of a run, about: later ones are further apart
 
 
@@ -331,16 +332,22 @@ def _summarise(values: np.ndarray, before: Mapping[str, float] | None) -> dict[s
     old = before or {"low": np.nan, "high": np.nan, "mean": 0.0, "count": 0}
     # as float64: NumPy would round the former to the precision of the latter
     low, high = (float(reduced.reduce(values)) for reduced in (np.fmin, np.fmax))
-    total, count = float(values.sum(dtype=float)), len(values)
-    if not isfinite(total):
-        finite = values[np.isfinite(values)]
-        total, count = float(finite.sum(dtype=float)), len(finite)
-    if old["count"]:
-        total, count = total + old["mean"] * old["count"], count + int(old["count"])
+    mean, count = _average(values[np.isfinite(values)], old["mean"], int(old["count"]))
     return {
         "last": float(values[-1]),
         "low": float(np.fmin(old["low"], low)),
         "high": float(np.fmax(old["high"], high)),
-        "mean": total / count if count else np.nan,
+        "mean": mean,
         "count": count,
     }
+
+
+def _average(values: np.ndarray, mean: float, before: int) -> tuple[float, int]:
+    """Return the mean of finite values, and of those before with their mean; and the number of all."""
+    if not (count := len(values) + before):
+        return np.nan, 0
+    old = mean if before else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum may be too large for a number: then that of shares
+        total = float(values.sum(dtype=float)) + old * before
+        shares = (values.astype(float) / count).sum() + old * (before / count)
+    return total / count if isfinite(total) else float(np.clip(shares, -LARGEST, LARGEST)), count
