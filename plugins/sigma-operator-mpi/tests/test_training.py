@@ -30,7 +30,7 @@ def train_locally(jobs: Any) -> str | None:
 def test_trainers_have_the_bits_of_local(jobs: Any) -> None:
     code, output, errors = jobs.run(5, str(HERE / "test_suites.py"), "-k", "TestTraining", "-q", "--color=no")
     assert code == 0, output + errors
-    assert re.search(r"^9 passed", output, re.MULTILINE), output
+    assert re.search(r"^\d+ passed, \d+ deselected in ", output, re.MULTILINE), output
 
 
 def test_a_rank_that_is_killed_changes_no_bits_and_others_print_nothing(jobs: Any) -> None:
