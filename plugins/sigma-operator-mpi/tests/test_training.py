@@ -54,4 +54,5 @@ def test_all_end_with_rank_0(jobs: Any) -> None:
     first, *others = jobs.find_ranks(job)
     os.kill(first, signal.SIGKILL)
     job.communicate(timeout=5.0)
+    assert job.returncode != 0
     assert wait_until_ended(others, 5.0) == []
