@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from attrs import define, field
 
 from sigma_kernel.contracts import GroupOperator
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import ge
-from sigma_operator_mpi.pool import join_job
+from sigma_operator_mpi.pool import JOB, join_job
 from sigma_operator_mpi.transport import MpiTransport
 
 SHARDS = 12  # which 1, 2, 3, 4, 6 and 12 workers share equally
@@ -48,6 +50,11 @@ class MpiOperator(GroupOperator):
     def connect(self) -> MpiTransport:
         """Return a transport that has not been started; raise SigmaConfigError without ranks."""
         pool = join_job()
+        if pool is None and JOB in os.environ:
+            raise SigmaConfigError(
+                "operator 'mpi': this process was started by a rank of the job, and has no ranks of its own. Trials of"
+                " a search and parallel runs of a study are such processes: use operator 'local' or 'processes' there."
+            )
         if pool is None:
             raise SigmaConfigError(f"operator 'mpi': this process was not started by mpiexec. Run `{COMMAND}`.")
         if pool.port.size == 1:

@@ -123,6 +123,8 @@ _joining = threading.Lock()
 def join_job() -> RankPool | None:
     """Return the ranks of the job that mpiexec has started this process in; None outside of any.
 
+    It is None as well in processes that a rank has started, which have :data:`JOB` in their environment.
+
     In ranks other than 0, it does not return: they compute until rank 0 ends, and end then.
     """
     global _pool

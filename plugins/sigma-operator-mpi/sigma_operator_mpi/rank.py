@@ -32,7 +32,7 @@ class WorkerRank:
     """Serve the blueprints that rank 0 sends, one after the other, until it ends."""
 
     port: Port
-    _tasks: SimpleQueue[Engage | None] = field(factory=SimpleQueue, init=False)
+    _tasks: SimpleQueue[Engage | int] = field(factory=SimpleQueue, init=False)  # and last the exit code
     _channel: MpiChannel | None = field(default=None, init=False)
 
     def run(self) -> NoReturn:
@@ -42,10 +42,10 @@ class WorkerRank:
                 signal.signal(getattr(signal, name), signal.SIG_IGN)
         self.port.open(self)
         self.port.send(0, Mail(0, Hello(socket.gethostname(), os.getpid())))
-        while (task := self._tasks.get()) is not None:
+        while isinstance(task := self._tasks.get(), Engage):
             self._serve(task)
         self.port.close()
-        os._exit(0)
+        os._exit(task)
 
     def _serve(self, task: Engage) -> None:
         channel = self._channel
@@ -71,19 +71,23 @@ class WorkerRank:
             self._channel = MpiChannel(body.worker, RankAddress(self.port.rank, body.engagement), self.port)
             self._tasks.put(body)
         elif mail.engagement == 0:
-            self.lose(0)
+            self._end(0)
         elif channel is not None and channel.address.engagement == mail.engagement:
             channel.receive(body)
 
     def lose(self, rank: int) -> None:
-        """End with rank 0; the operator knows of others."""
+        """End with rank 0, as one that has failed; the operator knows of others."""
         if rank == 0:
-            if self._channel is not None:
-                self._channel.receive(End())
-            self._tasks.put(None)
-            timer = threading.Timer(LINGER, os._exit, [1])
-            timer.daemon = True
-            timer.start()
+            self._end(1)
+
+    def _end(self, code: int) -> None:
+        """End soon; the code of the first call counts."""
+        if self._channel is not None:
+            self._channel.receive(End())
+        self._tasks.put(code)
+        timer = threading.Timer(LINGER, os._exit, [1])
+        timer.daemon = True
+        timer.start()
 
     def fail(self, error: BaseException) -> None:
         """End without the thread of the port, whose traceback is printed."""

@@ -30,7 +30,7 @@ def train_locally(jobs: Any) -> str | None:
 def test_trainers_have_the_bits_of_local(jobs: Any) -> None:
     code, output, errors = jobs.run(5, str(HERE / "test_suites.py"), "-k", "TestTraining", "-q", "--color=no")
     assert code == 0, output + errors
-    assert re.search(r"^9 passed", output, re.MULTILINE), output
+    assert re.search(r"^\d+ passed, \d+ deselected in ", output, re.MULTILINE), output
 
 
 def test_a_rank_that_is_killed_changes_no_bits_and_others_print_nothing(jobs: Any) -> None:
@@ -54,4 +54,5 @@ def test_all_end_with_rank_0(jobs: Any) -> None:
     first, *others = jobs.find_ranks(job)
     os.kill(first, signal.SIGKILL)
     job.communicate(timeout=5.0)
+    assert job.returncode != 0
     assert wait_until_ended(others, 5.0) == []
