@@ -142,7 +142,10 @@ class ClusterProbe:
         """Return what each worker has; clocks are compared with the middle of the time in which it answers."""
         position = self._group.commit.position
         self._advance(position, {})
+        deadline = time.monotonic() + PATIENCE
         while not self._group.computing:
+            if time.monotonic() > deadline:
+                raise SigmaTrainingError(_describe_missing(len(self._group.joined), self.operator.workers))
             self._turn()
         began = time.time()
         facts = self._await()
@@ -192,3 +195,10 @@ class ClusterProbe:
         outputs = self._group.on(event)
         self._transport.send([output for output in outputs if not isinstance(output, Notice)])
         self._notices.extend(output for output in outputs if isinstance(output, Notice))
+
+
+def _describe_missing(started: int, wanted: int) -> str:
+    return (
+        f"{started} of {wanted} workers have started within {PATIENCE:g} s: start the others, or set fewer as `workers`"
+        " of the operator."
+    )

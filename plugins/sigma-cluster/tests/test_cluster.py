@@ -19,7 +19,7 @@ from sigma_cluster.probe import ProbeBlueprint, ProbeWorker
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_run.launcher import main
-from sigma_testing.transports.threads import ThreadOperator
+from sigma_testing.transports.threads import ThreadOperator, ThreadTransport
 
 FILE = """format = 1
 [run]
@@ -114,6 +114,19 @@ def test_a_worker_that_fails_or_is_lost_ends_the_check(tmp_path: Path, monkeypat
         check_cluster(operator, 10, tmp_path / "runs" / "later")
     assert [*tmp_path.iterdir()] == []
     assert all(channel.dead for transport in operator.transports for channel in transport.channels.values())
+
+
+def test_a_check_ends_if_fewer_workers_come_than_are_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve = ThreadTransport._serve
+    monkeypatch.setattr(ThreadTransport, "_serve", lambda self, c: serve(self, c) if c.worker < 2 else None)
+    monkeypatch.setattr("sigma_cluster.checking.PATIENCE", 1.5)
+    operator = ThreadOperator(workers=4, shards=4)
+    with pytest.raises(
+        SigmaTrainingError, match=r"^2 of 4 workers have started within 1.5 s: start the others, or set fewer as"
+    ):
+        check_cluster(operator, 10, tmp_path)
+    assert [*tmp_path.iterdir()] == []
+    assert all(channel.dead for channel in operator.transports[0].channels.values() if channel.worker < 2)
 
 
 def test_an_operator_without_workers_elsewhere_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
