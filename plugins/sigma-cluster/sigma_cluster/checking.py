@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from sigma_cluster.planning import count_sent
 from sigma_cluster.probe import LENGTH, PATIENCE, ProbeBlueprint, WorkerFacts
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import (
@@ -67,17 +68,18 @@ class ClusterReport:
 
     Args:
         workers: The workers.
-        latency: Seconds of a sum of one number for each shard.
+        latency: Seconds of a message: half those of a sum of one number, in which two follow each other.
         gradients: Bytes of the gradients of a shard.
         seconds: Seconds of the sum of the gradients of all shards.
-        bandwidth: Bytes of a large vector over the seconds in which those of all shards are summed.
+        bandwidth: Bytes that a worker sends a second, as :func:`count_sent` counts them, while large vectors of all
+            shards are summed. It is None for one worker, which sends nothing.
     """
 
     workers: Sequence[WorkerReport]
     latency: float
     gradients: int
     seconds: float
-    bandwidth: float
+    bandwidth: float | None
 
     @property
     def problems(self) -> list[str]:
@@ -93,8 +95,9 @@ def check_cluster(operator: GroupOperator, numbers: int, folder: Path) -> Cluste
     """
     with write_mark(folder) as mark, ClusterProbe(operator, ProbeBlueprint(catalogue().versions(), *mark)) as probe:
         workers = probe.describe()
-        latency, seconds, large = (median(probe.time_sums(length)[1:]) for length in (1, numbers, LARGE))
-    return ClusterReport(workers, latency, 4 * numbers, seconds, 4 * LARGE / large)
+        small, seconds, large = (median(probe.time_sums(length)[1:]) for length in (1, numbers, LARGE))
+    sent = count_sent(4 * LARGE, operator.shards, operator.workers)
+    return ClusterReport(workers, small / 2, 4 * numbers, seconds, sent / large if sent else None)
 
 
 @contextmanager

@@ -109,7 +109,12 @@ def show_report(report: ClusterReport) -> None:
         rows.append((str(worker.number), worker.host, str(worker.process), str(worker.cpus), clock, *states))
     table(rows)
     click.echo(f"a sum of the gradients, {report.gradients / 1e6:.3g} MB a shard, takes {1e3 * report.seconds:.3g} ms")
-    click.echo(f"a sum of one number takes {1e3 * report.latency:.3g} ms; of 8 MiB, {report.bandwidth / 1e6:.3g} MB/s")
+    message = 1e3 * report.latency
+    if report.bandwidth is None:
+        click.echo(f"a message takes {message:.3g} ms; one worker sends nothing, so that there is no bandwidth")
+        return
+    sent = report.bandwidth / 1e6
+    click.echo(f"for `sigma cluster plan`: --bandwidth {sent:.6g} --latency {message:.3g}")
 
 
 def show_plans(plans: list[WorkerPlan]) -> None:

@@ -62,16 +62,25 @@ def plan_workers(costs: StepCosts, bandwidth: float, latency: float) -> list[Wor
 
     ``bandwidth`` are the bytes a second that a worker sends, ``latency`` the seconds of a message. With ``s`` shards
     for the worker that has the most of ``W``, gradients of ``G`` bytes and a state of ``S`` bytes, a worker needs
-    ``4 S + (s + 1) G`` bytes and those of program and data, and sends ``(s + 1) G (W - 1) / W`` bytes a step.
+    ``4 S + (s + 1) G`` bytes and those of program and data, and sends what :func:`count_sent` returns.
     """
     counts = sorted({*(1 << n for n in range(costs.shards.bit_length())), costs.shards})
     return [_plan(costs, workers, bandwidth, latency) for workers in counts]
 
 
+def count_sent(gradients: int, shards: int, workers: int) -> float:
+    """Return the bytes that a worker sends for a sum over all shards: ``(s + 1) G (W - 1) / W``.
+
+    It sends the slices of its ``s`` shards, of ``G`` bytes each, to the others who add these, and its own slice of the
+    sum to all.
+    """
+    return (-(-shards // workers) + 1) * gradients * (workers - 1) / workers
+
+
 def _plan(costs: StepCosts, workers: int, bandwidth: float, latency: float) -> WorkerPlan:
     own = -(-costs.shards // workers)
     memory = 4 * costs.state + (own + 1) * costs.gradients + costs.program + costs.data
-    traffic = (own + 1) * costs.gradients * (workers - 1) / workers
+    traffic = count_sent(costs.gradients, costs.shards, workers)
     waits = traffic / bandwidth + (2 * latency if workers > 1 else 0.0)
     seconds = own * costs.shard_seconds + costs.update_seconds + waits
     return WorkerPlan(workers, own, memory, traffic, seconds, costs.batch / seconds)

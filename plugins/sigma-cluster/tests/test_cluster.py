@@ -13,7 +13,7 @@ import pytest
 from attrs import evolve
 
 import sigma_ml as sm
-from sigma_cluster.checking import ClusterProbe, WorkerReport, check_cluster
+from sigma_cluster.checking import LARGE, ClusterProbe, WorkerReport, check_cluster
 from sigma_cluster.planning import StepCosts, measure_step, plan_workers
 from sigma_cluster.probe import ProbeBlueprint, ProbeWorker
 from sigma_kernel import catalogue
@@ -68,11 +68,16 @@ def test_a_check_is_shown_with_a_row_for_each_worker(
     monkeypatch.setattr("sigma_operator_processes.ProcessesOperator.connect", lambda self: ThreadOperator().connect())
     assert main(["cluster", "check", file]) == 0
     out, err = capsys.readouterr()
-    head, *rows, gradients, latency = out.splitlines()
+    head, *rows, gradients, plan = out.splitlines()
     assert head.split()[:4] == ["WORKER", "HOST", "PROCESS", "CPUS"]
     assert [row.split()[0] for row in rows] == ["0", "1"]
     assert all(row.endswith("as here  reached") for row in rows)
-    assert (gradients.startswith("a sum of the gradients, 0.000268 MB"), latency.endswith(" MB/s")) == (True, True)
+    assert gradients.startswith("a sum of the gradients, 0.000268 MB a shard, takes ")
+    assert plan.startswith("for `sigma cluster plan`: --bandwidth ")
+    assert main(["cluster", "plan", file, *plan.split()[4:]]) == 0
+    capsys.readouterr()
+    assert main(["cluster", "check", file, "--set", "run.operator.workers=1"]) == 0
+    assert capsys.readouterr().out.endswith("ms; one worker sends nothing, so that there is no bandwidth\n")
     assert err.splitlines()[-1] == "ok"
 
 
@@ -114,6 +119,19 @@ def test_a_worker_that_fails_or_is_lost_ends_the_check(tmp_path: Path, monkeypat
         check_cluster(operator, 10, tmp_path / "runs" / "later")
     assert [*tmp_path.iterdir()] == []
     assert all(channel.dead for transport in operator.transports for channel in transport.channels.values())
+
+
+@pytest.mark.parametrize(("workers", "shards"), [(2, 4), (2, 12), (4, 4)])
+def test_a_plan_takes_what_a_check_measures(
+    workers: int, shards: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {1: 0.0002, 10: 0.001, LARGE: 0.044}
+    monkeypatch.setattr(ClusterProbe, "time_sums", lambda self, length: [9.0, seconds[length]])
+    report = check_cluster(ThreadOperator(workers=workers, shards=shards), 10, tmp_path)
+    assert report.bandwidth is not None
+    costs = StepCosts(1, shards, 1e-12, 0.0, state=0, gradients=4 * LARGE, program=0, data=0)
+    plans = {each.workers: each for each in plan_workers(costs, report.bandwidth, report.latency)}
+    assert plans[workers].seconds == pytest.approx(seconds[LARGE] + seconds[1])
 
 
 def test_a_check_ends_if_fewer_workers_come_than_are_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
