@@ -28,7 +28,7 @@ from sigma_kernel.contracts import (
     Tick,
     Transport,
 )
-from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_training.compatibility import differences
 from sigma_training.group.group import WorkerGroup
 
@@ -91,7 +91,7 @@ def check_cluster(operator: GroupOperator, numbers: int, folder: Path) -> Cluste
     """Start the workers of an operator, and measure them: sums of gradients of so many numbers, and their facts.
 
     A file is written below the folder, or where that will be created, and removed. Raises SigmaTrainingError if not
-    all workers start.
+    all workers start, SigmaConfigError if the folder cannot be created.
     """
     with write_mark(folder) as mark, ClusterProbe(operator, ProbeBlueprint(catalogue().versions(), *mark)) as probe:
         workers = probe.describe()
@@ -102,10 +102,17 @@ def check_cluster(operator: GroupOperator, numbers: int, folder: Path) -> Cluste
 
 @contextmanager
 def write_mark(folder: Path) -> Iterator[tuple[str, str]]:
-    """Write a file below a folder, or below the first one above it that is there; yield its path and text."""
+    """Write a file below a folder, or below the first one above it that is there; yield its path and text.
+
+    Raises SigmaConfigError if that cannot be.
+    """
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     text = secrets.token_hex(8)
-    with TemporaryDirectory(prefix=".sigma-check-", dir=there) as temporary:
+    try:
+        temporary_folder = TemporaryDirectory(prefix=".sigma-check-", dir=there)
+    except OSError as error:
+        raise SigmaConfigError(f"{folder}: cannot be created: {error.strerror}. Choose another run.folder.") from error
+    with temporary_folder as temporary:
         mark = Path(temporary, "mark")
         mark.write_text(text)
         yield str(mark), text

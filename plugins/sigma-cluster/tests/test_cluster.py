@@ -52,7 +52,9 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_workers_of_a_file_are_started_and_checked(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cluster", "check", file, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert (report["ok"], report["problems"], report["gradients"]) == (True, [], 4 * (4 * 8 + 8 + 8 * 3 + 3))
+    assert report["ok"]
+    (report,) = report["trainers"].values()
+    assert (report["problems"], report["gradients"]) == ([], 4 * (4 * 8 + 8 + 8 * 3 + 3))
     assert [worker["number"] for worker in report["workers"]] == [0, 1]
     assert len({worker["process"] for worker in report["workers"]} | {os.getpid()}) == 3
     for worker in report["workers"]:
@@ -246,8 +248,84 @@ def test_a_plan_says_that_it_is_modelled(file: str, capsys: pytest.CaptureFixtur
     assert err.startswith("modelled, from ")
     assert "at 10 MB/s and 0.2 ms; nothing of it was measured on workers" in err
     assert main(["cluster", "plan", file, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
+    plan = json.loads(capsys.readouterr().out)["trainers"]["trainer"]
     assert plan["modelled"].startswith("modelled, from ")
     assert [each["workers"] for each in plan["plans"]] == [1, 2, 4]
     assert plan["measured"]["shards"] == 4
     assert main(["cluster", "plan", file, "--bandwidth", "0"]) == 2
+
+
+def test_averaging_is_not_planned(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "plan", file, "--set", "run.operator.mode=averaging"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith(
+        "flowers.toml: trainer.operator: mode = 'averaging' is not modelled, synchronous training is."
+    )
+    assert err.count("\n") == 1
+
+
+# -- several trainers --------------------------------------------------------------------------------------------------
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    text = FILE.replace("[data]", "[trainers.a.data]").replace("[network]", "[trainers.a.network]")
+    head, _, tables = text.replace("[trainer]", "[trainers.a]").partition("operator = ")
+    operator, _, tables = tables.partition("\n")
+    b = tables.replace("trainers.a", "trainers.b").replace("dense(8)", "dense(9)")
+    Path("two.toml").write_text(f"{head}{tables}{b}operator = {operator}\n")
+    return "two.toml"
+
+
+def test_each_trainer_that_has_workers_is_checked(
+    two: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sigma_operator_processes.ProcessesOperator.connect", lambda self: ThreadOperator().connect())
+    assert main(["cluster", "check", two, "--json"]) == 0
+    trainers = json.loads(capsys.readouterr().out)["trainers"]
+    assert {place: report["gradients"] for place, report in trainers.items()} == {
+        "trainers.b": 4 * (4 * 9 + 9 + 9 * 3 + 3)
+    }
+    assert main(["cluster", "check", two, "--set", "trainers.b.operator=local"]) == 2
+    assert capsys.readouterr().err.startswith("two.toml: trainers.a.operator has no workers in other processes")
+
+
+def test_each_trainer_is_planned(two: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "plan", two]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == [
+        "trainers.a:",
+        "WORKERS",
+        "1",
+        "trainers.b:",
+        "WORKERS",
+        "1",
+        "2",
+        "4",
+    ]
+    assert main(["cluster", "plan", two, "--set", "trainers.b.operator.mode=averaging"]) == 2
+    assert capsys.readouterr().err.startswith("two.toml: trainers.b.operator: mode = 'averaging' is not modelled")
+
+
+# -- wrong input -------------------------------------------------------------------------------------------------------
+def test_a_run_folder_that_cannot_be_created_is_named(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(prefix: str, dir: Path) -> Any:
+        raise FileNotFoundError(2, "No such file or directory", str(dir))
+
+    monkeypatch.setattr("sigma_cluster.checking.TemporaryDirectory", refuse)
+    assert main(["cluster", "check", file, "--set", "run.folder='far/away'"]) == 2
+    err = capsys.readouterr().err
+    assert err.splitlines() == [
+        f"{Path.cwd()}/far/away: cannot be created: No such file or directory. Choose another run.folder."
+    ]
+
+
+@pytest.mark.parametrize(
+    "options", [["--latency", "nan"], ["--latency", "inf"], ["--bandwidth", "nan"], ["--bandwidth", "inf"]]
+)
+def test_numbers_that_are_not_finite_are_refused(
+    file: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["cluster", "plan", file, *options]) == 2
+    assert f"{options[1]} is not a finite number." in capsys.readouterr().err
