@@ -16,8 +16,8 @@ from sigma_cluster.planning import WorkerPlan, count_gradients, measure_step, pl
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import GroupOperator
 from sigma_kernel.errors import SigmaConfigError
-from sigma_run.config import build, load_configuration, prepare
-from sigma_run.launcher import document, json_option, open_document, recipe_or_file, say, table
+from sigma_run.config import Document, build, load_configuration, prepare
+from sigma_run.launcher import document, json_option, open_document, recipe_or_file, say, table, with_operator
 from sigma_training.session.session import Session
 from sigma_training.trainer import expect_trainer
 
@@ -45,14 +45,17 @@ class FiniteRange(click.FloatRange):
 
 @cluster.command("check")
 @recipe_or_file
+@click.option("--operator", metavar="NAME", help="Check the workers of this operator, such as processes.")
+@click.option("--workers", metavar="N", type=click.IntRange(min=1), help="Workers, of at most as many shards.")
 @json_option
-def check(what: str, overrides: tuple[str, ...], as_json: bool) -> int:
+def check(what: str, overrides: tuple[str, ...], operator: str | None, workers: int | None, as_json: bool) -> int:
     """Start the workers of a configuration, and check them: plugins, clocks, run folder, and how fast they add up.
 
     The exit code is 1 if something is to be changed before training. Of several trainers, each that has workers is
     checked.
     """
-    with open_sessions(what, overrides) as (sessions, folder):
+    described = with_operator(open_document(what, overrides), operator, workers)
+    with open_sessions(described) as (sessions, folder):
         reports = {
             place: check_cluster(session.setup.operator, count_gradients(session) // 4, folder)
             for place, session in sessions.items()
@@ -98,7 +101,7 @@ def check(what: str, overrides: tuple[str, ...], as_json: bool) -> int:
 @json_option
 def plan(what: str, overrides: tuple[str, ...], bandwidth: float, latency: float, as_json: bool) -> None:
     """Model memory, traffic and speed by the number of workers, from a step that is measured on this machine."""
-    with open_sessions(what, overrides) as (sessions, _folder):
+    with open_sessions(open_document(what, overrides)) as (sessions, _folder):
         for place, session in sessions.items():
             refuse_averaging(f"{what}: {place}.operator", session)
         costs = {place: measure_step(session) for place, session in sessions.items()}
@@ -130,9 +133,8 @@ def refuse_averaging(where: str, session: Session) -> None:
 
 
 @contextmanager
-def open_sessions(what: str, overrides: tuple[str, ...]) -> Iterator[tuple[dict[str, Session], Path]]:
+def open_sessions(described: Document) -> Iterator[tuple[dict[str, Session], Path]]:
     """Open the prepared trainers of a configuration; yield their sessions by place in the file, and the run folder."""
-    described = open_document(what, overrides)
     configuration = load_configuration(described, catalogue())
     above = "trainers." if "trainers" in described.values else ""
     with build(configuration, catalogue()) as environment:

@@ -159,6 +159,16 @@ def test_an_operator_without_workers_elsewhere_is_refused(file: str, capsys: pyt
     assert err.count("\n") == 1
 
 
+def test_a_check_takes_the_operator_as_a_run_does(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sigma_operator_processes.ProcessesOperator.connect", lambda self: ThreadOperator().connect())
+    given = ["--set", "run.operator.type=local", "--operator", "processes", "--workers", "3", "--json"]
+    assert main(["cluster", "check", file, *given]) == 0
+    (report,) = json.loads(capsys.readouterr().out)["trainers"].values()
+    assert len(report["workers"]) == 3
+
+
 # -- plans -------------------------------------------------------------------------------------------------------------
 def count_sent(workers: int, shards: int, length: int) -> int:
     """Return the most numbers that a worker sends if each adds a slice over all shards, and gives the sum to all."""
