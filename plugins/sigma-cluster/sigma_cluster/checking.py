@@ -14,6 +14,7 @@ from typing import Any
 
 from attrs import define, evolve, field, frozen
 
+from sigma_cluster.planning import count_sent
 from sigma_cluster.probe import LENGTH, PATIENCE, ProbeBlueprint, WorkerFacts
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import (
@@ -27,7 +28,7 @@ from sigma_kernel.contracts import (
     Tick,
     Transport,
 )
-from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaTrainingError
 from sigma_training.compatibility import differences
 from sigma_training.group.group import WorkerGroup
 
@@ -67,17 +68,18 @@ class ClusterReport:
 
     Args:
         workers: The workers.
-        latency: Seconds of a sum of one number for each shard.
+        latency: Seconds of a message: half those of a sum of one number, in which two follow each other.
         gradients: Bytes of the gradients of a shard.
         seconds: Seconds of the sum of the gradients of all shards.
-        bandwidth: Bytes of a large vector over the seconds in which those of all shards are summed.
+        bandwidth: Bytes that a worker sends a second, as :func:`count_sent` counts them, while large vectors of all
+            shards are summed. It is None for one worker, which sends nothing.
     """
 
     workers: Sequence[WorkerReport]
     latency: float
     gradients: int
     seconds: float
-    bandwidth: float
+    bandwidth: float | None
 
     @property
     def problems(self) -> list[str]:
@@ -89,20 +91,28 @@ def check_cluster(operator: GroupOperator, numbers: int, folder: Path) -> Cluste
     """Start the workers of an operator, and measure them: sums of gradients of so many numbers, and their facts.
 
     A file is written below the folder, or where that will be created, and removed. Raises SigmaTrainingError if not
-    all workers start.
+    all workers start, SigmaConfigError if the folder cannot be created.
     """
     with write_mark(folder) as mark, ClusterProbe(operator, ProbeBlueprint(catalogue().versions(), *mark)) as probe:
         workers = probe.describe()
-        latency, seconds, large = (median(probe.time_sums(length)[1:]) for length in (1, numbers, LARGE))
-    return ClusterReport(workers, latency, 4 * numbers, seconds, 4 * LARGE / large)
+        small, seconds, large = (median(probe.time_sums(length)[1:]) for length in (1, numbers, LARGE))
+    sent = count_sent(4 * LARGE, operator.shards, operator.workers)
+    return ClusterReport(workers, small / 2, 4 * numbers, seconds, sent / large if sent else None)
 
 
 @contextmanager
 def write_mark(folder: Path) -> Iterator[tuple[str, str]]:
-    """Write a file below a folder, or below the first one above it that is there; yield its path and text."""
+    """Write a file below a folder, or below the first one above it that is there; yield its path and text.
+
+    Raises SigmaConfigError if that cannot be.
+    """
     there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.is_dir())
     text = secrets.token_hex(8)
-    with TemporaryDirectory(prefix=".sigma-check-", dir=there) as temporary:
+    try:
+        temporary_folder = TemporaryDirectory(prefix=".sigma-check-", dir=there)
+    except OSError as error:
+        raise SigmaConfigError(f"{folder}: cannot be created: {error.strerror}. Choose another run.folder.") from error
+    with temporary_folder as temporary:
         mark = Path(temporary, "mark")
         mark.write_text(text)
         yield str(mark), text
@@ -142,7 +152,10 @@ class ClusterProbe:
         """Return what each worker has; clocks are compared with the middle of the time in which it answers."""
         position = self._group.commit.position
         self._advance(position, {})
+        deadline = time.monotonic() + PATIENCE
         while not self._group.computing:
+            if time.monotonic() > deadline:
+                raise SigmaTrainingError(_describe_missing(len(self._group.joined), self.operator.workers))
             self._turn()
         began = time.time()
         facts = self._await()
@@ -192,3 +205,10 @@ class ClusterProbe:
         outputs = self._group.on(event)
         self._transport.send([output for output in outputs if not isinstance(output, Notice)])
         self._notices.extend(output for output in outputs if isinstance(output, Notice))
+
+
+def _describe_missing(started: int, wanted: int) -> str:
+    return (
+        f"{started} of {wanted} workers have started within {PATIENCE:g} s: start the others, or set fewer as `workers`"
+        " of the operator."
+    )

@@ -5,6 +5,7 @@ from sigma_run.launcher.configured import WEIGHTS as WEIGHTS
 from sigma_run.launcher.configured import open_document as open_document
 from sigma_run.launcher.configured import recipe_or_file as recipe_or_file
 from sigma_run.launcher.configured import standing as standing
+from sigma_run.launcher.configured import with_operator as with_operator
 from sigma_run.launcher.findings import describe_findings as describe_findings
 from sigma_run.launcher.findings import load_examiner as load_examiner
 from sigma_run.launcher.group import main as main
