@@ -306,7 +306,7 @@ class Iterations(Protocol):
         """Return the arrays of the state."""
 
     @property
-    def changed(self) -> Sequence[str]:
+    def written_names(self) -> Sequence[str]:
         """Return the names of the arrays that sharded iterations change."""
 
     @property

@@ -64,6 +64,7 @@ from sigma_kernel import Journal as Journal
 from sigma_kernel import KeepOrder as KeepOrder
 from sigma_kernel import KeepState as KeepState
 from sigma_kernel import Label as Label
+from sigma_kernel import Lane as Lane
 from sigma_kernel import Layer as Layer
 from sigma_kernel import LayerEntry as LayerEntry
 from sigma_kernel import LeaveOrder as LeaveOrder

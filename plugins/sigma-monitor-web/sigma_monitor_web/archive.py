@@ -27,7 +27,7 @@ from sigma_kernel.contracts import (
     StoredRun,
     Stretch,
 )
-from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
+from sigma_kernel.curves import BranchedCurves, Curve, Window, limits
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
@@ -305,12 +305,12 @@ class ArchivedTrainer:
 # -- reading -----------------------------------------------------------------------------------------------------------
 def _parse_ends(stored: StoredRun) -> dict[str, dict[str, Curve]]:
     """Return the last point of each curve that led to the result: of the newest branch that has one."""
-    found = _read_around(stored, inf)
-    ends: dict[str, dict[str, Curve]] = {trainer: {} for trainer in found}
-    for end in sorted({end for own in found.values() for end in limits(own.branches)}, reverse=True):
-        for trainer, own in (found if end == inf else _read_around(stored, end)).items():
+    whole = _read_around(stored, inf)
+    ends: dict[str, dict[str, Curve]] = {trainer: {} for trainer in whole}
+    for end in sorted({end for own in whole.values() for end in limits(own.branches)}, reverse=True):
+        for trainer, own in (whole if end == inf else _read_around(stored, end)).items():
             ends[trainer] = {**_last_points(own, end), **ends.get(trainer, {})}
-        if all(len(ends[trainer]) == len(own.lines) for trainer, own in found.items()):
+        if all(len(ends[trainer]) == len(own.lines) for trainer, own in whole.items()):
             break
     return ends
 
@@ -319,11 +319,11 @@ def _read_around(stored: StoredRun, iteration: float) -> Mapping[str, BranchedCu
     return stored.curves(lambda text: None, Window(span=(iteration, iteration)))
 
 
-def _last_points(found: BranchedCurves, end: float) -> dict[str, Curve]:
+def _last_points(stretch: BranchedCurves, end: float) -> dict[str, Curve]:
     """Return the last point of each curve on the branches that led to the result up to this iteration, if there is."""
-    here = {at for at, limit in enumerate(limits(found.branches)) if limit == end}
-    lines = {name: {at: own[at] for at in own if at in here} for name, own in found.lines.items()}
-    curves = BranchedCurves(found.branches, lines).curves()
+    here = {at for at, limit in enumerate(limits(stretch.branches)) if limit == end}
+    lines = {name: {at: own[at] for at in own if at in here} for name, own in stretch.lines.items()}
+    curves = BranchedCurves(stretch.branches, lines).curves()
     return {name: part(curve, slice(-1, None)) for name, curve in curves.items() if len(curve.values)}
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,9 +21,9 @@ from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
-from sigma_store.curves_file import CurvesFile
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
+from sigma_testing.journals import replace_metrics
 from sigma_testing.stores import metrics_row
 
 PATIENCE = 60.0
@@ -132,7 +132,7 @@ def test_an_archive_tells_the_epochs_of_checkpoints_whatever_its_curves_are(fini
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     expected = [(state.iteration, state.epoch) for state in Archive(finished).trainer("trainer").states()]
     assert expected[-1] == (20, 4)
-    write_curves(copy, (metrics_row(n, np.array([1.0])) for n in range(100, 5000)))
+    replace_metrics(copy, (metrics_row(n, np.array([1.0])) for n in range(100, 5000)))
     assert [(state.iteration, state.epoch) for state in Archive(copy).trainer("trainer").states()] == expected
     (copy / "curves.bin").unlink()
     assert [(state.iteration, state.epoch) for state in Archive(copy).trainer("trainer").states()] == expected
@@ -145,19 +145,12 @@ def test_an_archive_tells_the_last_value_on_the_way_to_the_result(finished: Path
         for at in range(start + 1, start + 1000):
             row = metrics_row(at, np.array([-float(at)]), branch=number, start=start)
             rows.append({**row, "values": {name: row["values"]["training.loss"]}})
-    write_curves(copy, rows)
+    replace_metrics(copy, rows)
     values = {entry.address: entry.value for entry in Archive(copy).entries()}
     assert values["trainer.training.loss"] == 1003  # where its branch was left for good
     assert "trainer.training.other" not in values
     assert values["trainer.training.third"] == -2002
     assert (values["trainer.iteration"], values["trainer.epoch"]) == (2002, 200)
-
-
-def write_curves(run: Path, rows: Iterable[dict[str, Any]]) -> None:
-    (run / "curves.bin").unlink()
-    file = CurvesFile(run / "curves.bin")
-    for row in rows:
-        file.append(row)
 
 
 def test_an_archive_reads_the_data_of_a_run_when_it_is_asked_for_them(finished: Path) -> None:

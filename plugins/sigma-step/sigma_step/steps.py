@@ -143,7 +143,7 @@ class Steps:
         return self.done
 
     @property
-    def changed(self) -> Sequence[str]:
+    def written_names(self) -> Sequence[str]:
         """Return the names of the arrays that sharded iterations change: those of updates, and layer state."""
         layers = [LAYERS + address for address in self.programs.model.layer_state()]
         return (*self.programs.get(update_step)[0].writes, *layers)

@@ -83,8 +83,8 @@ class Levels:
 
     def _is_known(self, head: Mapping[str, Any]) -> bool:
         """Return whether a place is written again."""
-        known = self._places.get(head["place"])
-        return known is not None and known.head == head
+        stretch = self._places.get(head["place"])
+        return stretch is not None and stretch.head == head
 
     def _add(self, start: int, points: np.ndarray) -> None:
         place, series = points["place"].astype(np.int64), points["series"].astype(np.int64)

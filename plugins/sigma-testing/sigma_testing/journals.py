@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,11 @@ def forge_metrics(run: Path, change: Callable[[Rows], Any]) -> None:
     """Change the rows of metrics, and write them anew."""
     rows: Rows = [dict(row) for row in metric_rows(run, print)]
     change(rows)
+    replace_metrics(run, rows)
+
+
+def replace_metrics(run: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows in place of the metrics of a run."""
     (run / CURVES).unlink()
     file = CurvesFile(run / CURVES)
     for row in rows:

@@ -265,8 +265,8 @@ class StoreSuite(Suite):
             again.metrics.append({**metrics_row(number, np.array([2.0]), session=1, start=20), "values": values})
             if number in (21, 22, 30, 60):
                 assert again.journal.durable() is None
-                told = again.points("trainer", "training.loss", wanted, before)
-                assert told == (0, []), "points go on after those that were replaced."
+                points = again.points("trainer", "training.loss", wanted, before)
+                assert points == (0, []), "points go on after those that were replaced."
         cursor, (stretch,) = again.points("trainer", "training.loss", wanted)
         assert stretch.curve.iterations.tolist() == [*range(1, 21), *range(22, 61)]
         again.metrics.append(metrics_row(61, np.array([3.0]), session=1, start=20))

@@ -74,7 +74,7 @@ class AveragedStep:
         merger = ShareMerger(steps)
         records = [merger.merge(shares).records for shares in zip(*(shares for shares, _ in notes), strict=True)]
         losses = name_losses({n % self.exchange.workers: shares[-1].loss for n, (shares, _) in enumerate(notes)})
-        changed = {name: state[name] for name in steps.changed}
+        changed = {name: state[name] for name in steps.written_names}
         return {**state, **_add(changed, total.vectors), **notes[0][1]}, records, losses
 
     def _train_replica(
@@ -90,7 +90,7 @@ class AveragedStep:
             share = steps.share(arrays, lane.block, own, shard.start, len(own), offset, weights)
             arrays = steps.apply_update(arrays, share.gradients, share.state, offset)
             shares.append(weigh_share(Share(share.records, {}, {}), weight))
-        new = steps.to_host({name: arrays[name] for name in steps.changed})
+        new = steps.to_host({name: arrays[name] for name in steps.written_names})
         counts = {name: value for name, value in new.items() if not _is_averaged(value)}
         return ShardPart(_subtract(new, state, weight), pickle.dumps((shares, counts), protocol=5))
 

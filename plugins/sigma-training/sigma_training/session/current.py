@@ -137,7 +137,7 @@ class CurrentRun:
         """
         published, observed = self.state.published, self.present.last.observed
         value = look_up({**observed, **published} if observed else published, address, scope)
-        there = {name: found for name, found in self.registry.find(address) if name not in self._shown}
+        there = {name: bound for name, bound in self.registry.find(address) if name not in self._shown}
         if literal(address):
             return there.get(address) if value is None else value
         return {**there, **value}
