@@ -27,7 +27,7 @@ from sigma_kernel.contracts import (
     StoredRun,
     Stretch,
 )
-from sigma_kernel.curves import BranchedCurves, Curve, Window, limits
+from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
