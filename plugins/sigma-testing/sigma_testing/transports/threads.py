@@ -142,7 +142,7 @@ class ThreadChannel:
                     return None
                 gate.wait(left)
                 self._check()
-            for older in [step for step in self.transport.parts if _is_over(step, key)]:
+            for older in [step for step in self.transport.parts if _is_over(step, order)]:
                 del self.transport.parts[older]
             every = [shown[number] for number in range(count)]
         vectors = {name: merge_in_tree([part.vectors[name] for part in every], add) for name in every[0].vectors}
@@ -169,9 +169,12 @@ class ThreadChannel:
             raise ConnectionError("the channel is closed")
 
 
-def _is_over(step: Step, now: Step) -> bool:
-    """Return whether all members have passed a step, so that nobody asks for its parts again."""
-    return step[0] < now[0] or (step[0] == now[0] and step[1].iteration < now[1].iteration - 1)
+def _is_over(step: Step, order: ComputeOrder) -> bool:
+    """Return whether all members have passed a step: that of an earlier burst.
+
+    Those of the same burst are kept, as a member without a shard of a small batch may ask for its sum late.
+    """
+    return step[0] < order.generation or step[1].iteration < order.commit.position.iteration
 
 
 @define(eq=False)
