@@ -17,12 +17,12 @@ from attrs import define, evolve, field
 import sigma_ml as sm
 from sigma_kernel import Environment, Hook, HookContext, SigmaConfigError, SigmaStateError, SigmaTrainingError, every
 from sigma_kernel.clock import TimeStep
-from sigma_kernel.contracts import Commit, ComputeOrder, Position
+from sigma_kernel.contracts import Commit, ComputeOrder, Position, ShardPart
 from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_testing import Do
 from sigma_testing.transports.driving import read_events
-from sigma_testing.transports.threads import ThreadOperator, ThreadTransport
+from sigma_testing.transports.threads import ThreadChannel, ThreadOperator, ThreadTransport
 from sigma_training.workers import driver, replica
 from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
 
@@ -508,3 +508,18 @@ def test_a_replica_whose_data_have_fewer_iterations_says_so() -> None:
     order = ComputeOrder(0, 1, Commit(Position()), Position(0, 10_000), {}, {0: (0,)})
     with pytest.raises(SigmaStateError, match=r"10000 iterations were ordered, and the data have \d+ here"):
         held.compute(order, 0, ThreadTransport(), lambda: False)  # type: ignore[arg-type]
+
+
+def test_a_worker_without_a_shard_of_a_batch_has_its_sum_after_others_have_gone_on() -> None:
+    transport = ThreadTransport()
+    ahead, behind = ThreadChannel(0, transport), ThreadChannel(1, transport)
+    order = ComputeOrder(0, 1, Commit(Position()), Position(0, 4), {}, {0: (0,), 1: (1,)})
+    for n in range(4):
+        part = ShardPart({"float32": np.full(1, n, "float32")}, b"")
+        assert ahead.sum(order, Position(0, n), {0: part}, 1, 0.0) is not None
+    late = behind.sum(order, Position(0, 0), {}, 1, 0.0)
+    assert late is not None
+    assert late.vectors["float32"].tolist() == [0.0]
+    following = evolve(order, commit=Commit(Position(0, 4), 1), end=Position(0, 5))
+    assert ahead.sum(following, Position(0, 4), {0: part}, 1, 0.0) is not None
+    assert [position.iteration for _, position in transport.parts] == [4]  # nobody asks for earlier bursts

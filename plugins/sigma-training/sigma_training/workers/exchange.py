@@ -54,7 +54,7 @@ class ChannelExchange:
             if self.is_dropped():
                 raise BurstDropped("the burst is no longer wanted.")
         others = [pickle.loads(note) for note in total.notes]
-        workers = self.order.live.get("workers", 1)  # whoever computes: so it does not depend on deaths
+        workers = self.order.live.get("workers", 1)  # as configured, so that losses do not depend on deaths
         self._losses = {number % workers: share.loss for number, share in enumerate(others)}
         merged = ShareMerger(steps).merge(others)
         return Share(merged.records, total.vectors, merged.state)
