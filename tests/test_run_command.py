@@ -22,6 +22,7 @@ from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.signals import ENDING
 from sigma_run.launcher.group import main
 from sigma_store.checkpoints import store as checkpoint
+from sigma_store.curves import rows
 
 pytestmark = pytest.mark.rooms
 
@@ -367,7 +368,7 @@ def appears(folder, pattern=""):
 def started(file, *more):
     """Start an endless run, and wait until it trains, and has written a row of metrics after the first line."""
     process = launched(ALIVE, "run", file, "--json", *LONG, *more)
-    until(lambda: any(path.read_text().count("\n") > 1 for path in Path("runs").glob("*/metrics.jsonl")))
+    until(lambda: any([*rows(path, print)] for path in Path("runs").glob("*") if (path / "curves.bin").exists()))
     return process
 
 

@@ -29,7 +29,7 @@ from websockets.sync.client import connect
 from figures.browser import ENDLESS, Visit, browser, run
 from sigma_kernel import Environment, Hook
 from sigma_kernel.contracts import AddressEntry, Stretch
-from sigma_kernel.curves import Curve
+from sigma_kernel.curves import Curve, Window, downsample
 from sigma_monitor_web.monitor import WebMonitor
 from sigma_testing import FakeView
 
@@ -88,12 +88,13 @@ class Feed(FakeView):
     begun: float = field(factory=time.monotonic)
     noise: np.ndarray = field(factory=lambda: np.random.default_rng(0).normal(3.0, 0.2, 1_000_000))
 
-    def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
-        """Return the next points after a cursor: all of them, in several answers."""
-        end = min(self.iteration(), after + most)
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return all points in few, or those since a cursor."""
+        end = self.iteration()
         at = np.arange(after + 1, end + 1)
         values = np.sin(at / 500) + self.noise[after:end]
-        return end, [Stretch(0, Curve(at, at // 600, at * 0.01, values, values, values))] if len(at) else []
+        curve = Curve(at, at // 600, at * 0.01, values, values, values)
+        return end, [Stretch(0, curve if after else downsample(curve, window.most))] if len(at) else []
 
     def iteration(self) -> int:
         """Return how many points there are by now."""

@@ -18,12 +18,14 @@ from attrs import asdict, field, frozen
 from attrs.converters import optional
 
 from sigma_kernel.contracts.steering import Hook
-from sigma_kernel.curves import BranchedCurves, join_rows
+from sigma_kernel.curves import BranchedCurves, Stretch, Window, begin_cursor, join_rows, part
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.settings import Settled, ge, in_, optional as or_none
 
 Log = Callable[[str], Any]
 Row = Mapping[str, Any]
+EVERYTHING = Window()  # of the curves, as far as their points are not too many
+ALL = 2**62  # points of a curve
 
 
 @frozen(repr=False)
@@ -348,11 +350,34 @@ class StoredRun(ABC):
 
     @abstractmethod
     def metric_rows(self, log: Log) -> Iterator[Row]:
-        """Yield the rows of metrics, in their order; none if they are missing. Neighbours may have been joined."""
+        """Yield the rows of metrics, in their order; none if they are missing.
 
-    def curves(self, log: Log) -> Mapping[str, BranchedCurves]:
-        """Return the metrics of each trainer; none if they are missing."""
-        return join_rows(self.metric_rows(log))
+        Each has its trainer, ``iteration``, ``epoch``, ``seconds``, ``branch``, ``session`` and ``start``, the
+        ``texts`` that were published, and by name ``values``: the ``last``, the least (``low``), the greatest
+        (``high``) and the ``mean`` since the row before, and their ``count``.  A number that is not finite is None.
+        """
+
+    def curves(self, log: Log, window: Window = EVERYTHING) -> Mapping[str, BranchedCurves]:
+        """Return the metrics of each trainer, as far as they are in a window; none if they are missing.
+
+        Whoever shows what was measured asks here, while the run is written to as well: all see the same points.
+        """
+        return {trainer: window.cut(branched) for trainer, branched in join_rows(self.metric_rows(log)).items()}
+
+    def points(self, trainer: str, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return what is stored of a value on all branches, and a cursor: in a window, or all after a cursor.
+
+        The cursor is 0, without points, if those before ``after`` were replaced: then ask for the window again.
+        """
+        branched = self.curves(_silent, Window([name], most=ALL)).get(trainer, BranchedCurves([], {}))
+        shown, pieces = window.cut(branched) if not after else branched, list[Stretch]()
+        begin = end = begin_cursor(branched.replaced)
+        for whole, own in zip(branched.stretches(name), shown.stretches(name), strict=True):
+            first, end = max(0, after - end), end + len(whole.curve.values)
+            pieces.append(Stretch(own.branch, part(own.curve, slice(first, None))))
+        if after and not begin <= after <= end:
+            return 0, []
+        return end, [piece for piece in pieces if len(piece.curve.values)]
 
     @abstractmethod
     def wait(self) -> None:

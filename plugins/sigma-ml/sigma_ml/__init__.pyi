@@ -64,12 +64,14 @@ from sigma_kernel import Journal as Journal
 from sigma_kernel import KeepOrder as KeepOrder
 from sigma_kernel import KeepState as KeepState
 from sigma_kernel import Label as Label
+from sigma_kernel import Lane as Lane
 from sigma_kernel import Layer as Layer
 from sigma_kernel import LayerEntry as LayerEntry
 from sigma_kernel import LeaveOrder as LeaveOrder
 from sigma_kernel import Lifecycle as Lifecycle
 from sigma_kernel import LoopProgram as LoopProgram
 from sigma_kernel import Lowerings as Lowerings
+from sigma_kernel import MODES as MODES
 from sigma_kernel import MemberOrder as MemberOrder
 from sigma_kernel import Merger as Merger
 from sigma_kernel import Metric as Metric
@@ -164,6 +166,7 @@ from sigma_kernel import as_array as as_array
 from sigma_kernel import as_numpy as as_numpy
 from sigma_kernel import between as between
 from sigma_kernel import catalogue as catalogue
+from sigma_kernel import check_mode as check_mode
 from sigma_kernel import check_workers as check_workers
 from sigma_kernel import duration as duration
 from sigma_kernel import every as every

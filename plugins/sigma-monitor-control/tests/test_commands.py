@@ -232,6 +232,26 @@ def test_runs_are_listed(serve: Any, capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
+def test_workers_of_a_group_have_a_row_each(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = serve()
+    for number in (10, 2):
+        for name, value in {"rate": 1234.5, "shards": 2, "generation": 3, "seen": 0.06}.items():
+            view.values[f"trainer.group.{number}.{name}"] = value
+    view.values |= {"trainer.group.2.training": 0.5, "trainer.group.mean.rate": 0.5}  # of hooks
+    assert main(["ps"]) == 0
+    _, _, empty, head, *rows = capsys.readouterr().out.splitlines()
+    assert (empty, head.split()) == ("", ["RUN", "WORKER", "ROWS/S", "SHARDS", "GENERATION", "SEEN"])
+    assert [row.split()[3:] for row in rows] == [
+        [number, "1234", "2", "3", "0.1", "s", "ago"] for number in ("2", "10")
+    ]
+    assert main(["ps", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    row = {"rate": 1234.5, "shards": 2, "generation": 3, "seen": 0.06}
+    assert found["trainers"]["trainer"]["workers"] == {"2": row, "10": row}
+    assert main(["get", "trainer.group.10.rate"]) == 0
+    assert capsys.readouterr().out.split() == ["trainer.group.10.rate", "1234.5"]
+
+
 def test_values_are_printed_in_columns(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
     serve()
     assert main(["get", "**.loss", "every"]) == 0

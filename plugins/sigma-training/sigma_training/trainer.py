@@ -150,9 +150,9 @@ class NetworkTrainer(Settings, contracts.Trainer):
             raise SigmaAddressError(f"{wrong}.{suggest_name(pattern, self.registry.addresses())}")
         return plain_values({name: value for address in names for name, value in self.registry.find(address)})
 
-    def learn_from(self, learned: Learned) -> None:
-        """Read the data as an earlier preparation has learned to, rather than anew."""
-        self.learned = learned
+    def learn_from(self, learned: Learned, shards: int) -> None:
+        """Read the data as an earlier preparation has learned to, rather than anew, for so many shards of a batch."""
+        self.learned, self.operator = learned, {"type": "default:operator", "shards": shards}
 
     def begin_from(self, run: StoredRun) -> None:
         """Read data as an earlier training did, and take its initial values, unless the trainer is prepared."""

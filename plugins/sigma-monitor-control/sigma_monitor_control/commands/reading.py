@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -23,7 +23,9 @@ patterns_argument = click.argument("patterns", metavar="PATTERN...", nargs=-1, r
 def list_runs(as_json: bool) -> None:
     """List the runs of this user that can be steered.
 
-    Each has its folder or its name, its state, how far it is, and its process.
+    Each has its folder or its name, its state, how far it is, and its process. Of a run that trains by a group of
+    workers, a table has a row for each: rows a second, shards of a batch, the generation that it has joined, and the
+    seconds since it was heard.
     """
     runs = [describe_run(run) for run in running()]
     if as_json:
@@ -32,6 +34,9 @@ def list_runs(as_json: bool) -> None:
         say(f"No run can be steered. {NONE}")
     else:
         columns([("RUN", "STATE", "EPOCH", "ITERATION", "PROCESS"), *map(_row, runs)])
+        if rows := [row for run in runs for row in _worker_rows(run)]:
+            click.echo()
+            columns([("RUN", "WORKER", "ROWS/S", "SHARDS", "GENERATION", "SEEN"), *rows])
 
 
 def describe_run(found: Found) -> dict[str, Any]:
@@ -54,6 +59,14 @@ def _row(about: Mapping[str, Any]) -> tuple[str, ...]:
     iterations = [str(trainer["iteration"]) for trainer in trainers]
     process = "" if about["process"] is None else str(about["process"])
     return about["title"], about["state"], " ".join(epochs), " ".join(iterations), process
+
+
+def _worker_rows(about: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, trainer in about["trainers"].items():
+        title = about["title"] if len(about["trainers"]) == 1 else f"{about['title']} {name}"
+        for number, worker in trainer.get("workers", {}).items():
+            seen, counts = f"{worker['seen']:.1f} s ago", [str(worker[key]) for key in ("shards", "generation")]
+            yield title, number, f"{worker['rate']:.0f}", *counts, seen
 
 
 @click.command("get")

@@ -144,8 +144,9 @@ class Following:
 
     def _series(self) -> dict[str, Any]:
         series = reading.series(self.view, self.addresses, self.after, self.most)
+        again = {address for address, curve in series.items() if curve["whole"] and self.after.get(address)}
         self.after = {address: curve["next"] for address, curve in series.items()}
-        new = {address: curve for address, curve in series.items() if curve["stretches"]}
+        new = {address: curve for address, curve in series.items() if curve["stretches"] or address in again}
         return {"series": new} if new else {}
 
 

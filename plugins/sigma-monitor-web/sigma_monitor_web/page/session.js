@@ -1,12 +1,13 @@
 // What the page asks the server for, and how the answers enter the store.
 import { Connection } from "./connection.js";
 import { enter, socket, tabs } from "./entering.js";
-import { curves, remember, whole } from "./series.js";
+import { curves, POINTS, remember, whole } from "./series.js";
 import { ENDS, pulse, store } from "./store.js";
 import { t } from "./words.js";
 
 const EVERY = 0.25; // seconds between the events that are followed
 const PARTING = 20000; // milliseconds after the end of a run for which its server is looked for
+const CALM = 150; // milliseconds without zooming, after which more points are asked for
 const SETTLING = ["set", "undo", "rewind", "reset"];
 const LASTING = 2000; // rows of the journal, tickets and messages that the page keeps
 
@@ -16,6 +17,7 @@ const others = new Map(); // and of panels, by who wants them
 let wanted = []; // all of them
 let unfollow = () => {};
 let settle = 0;
+let closer = ""; // the part of the axis that was asked for last, and of which curves
 let parting = 0;
 
 export const request = (what, more) => connection.request(what, more);
@@ -25,6 +27,7 @@ export async function start() {
   const server = await enter();
   if (!server) return store.set({ connection: "denied" });
   const laid = await tabs(), { axis = "iteration", smoothing = 0.9 } = laid.find((tab) => tab.view === "train") ?? {};
+  store.subscribe(magnify);
   store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, smoothing });
   connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
   connection.start();
@@ -113,6 +116,7 @@ function gather() {
   const all = [...new Set([...drawn, ...[...others.values()].flat()])];
   if (all.length === wanted.length && all.every((one, i) => one === wanted[i])) return;
   wanted = all;
+  magnify();
   if (store.get().connection === "online" && store.get().hello) follow();
 }
 
@@ -126,9 +130,23 @@ function follow() {
   const { journal, messages, tickets, trainer } = store.get(), last = (rows) => rows.at(-1)?.[0] ?? 0;
   unfollow();
   unfollow = connection.subscribe("follow", {
-    every: EVERY, trainer, addresses: wanted, after: curves.cursors(wanted), journal: last(journal), messages: last(messages),
+    every: EVERY, trainer, addresses: wanted, after: curves.cursors(wanted), most: POINTS, journal: last(journal), messages: last(messages),
     tickets: tickets.reduce((most, ticket) => (ticket.state === "queued" ? most : Math.max(most, ticket.number)), 0),
   }, take, unfollowed);
+}
+
+// While the charts are zoomed, show as many points of that part as of the whole run otherwise.
+async function magnify() {
+  const { axis, range } = store.get(), part = JSON.stringify([range, axis, wanted]);
+  if (part === closer) return;
+  closer = part;
+  await new Promise((resolve) => setTimeout(resolve, CALM)); // until the zooming rests
+  if (part !== closer) return;
+  const over = axis === "clock" ? "second" : "iteration";
+  const answer = range ? await request("series", { addresses: wanted, span: range, over, most: POINTS }).catch(report) : {};
+  if (part !== closer || !answer) return;
+  curves.magnify(answer);
+  store.set(({ drawn: count }) => ({ drawn: count + 1 }));
 }
 
 // A removed address ends the subscription: list the addresses, and subscribe again.
@@ -150,6 +168,7 @@ export function take(event) {
   const patch = {};
   if (event.status) Object.assign(patch, { status: event.status, speed: speed(state, event.status) });
   if (event.series && curves.take(event.series)) patch.drawn = state.drawn + 1;
+  if (event.series && wanted.some((address) => curves.crowded(address))) follow();
   if (event.status && newcomer(state, event.status)) refreshSoon();
   const journal = unseen(state.journal, event.journal);
   if (journal !== state.journal) {

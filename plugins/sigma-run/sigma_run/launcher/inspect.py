@@ -20,6 +20,7 @@ from sigma_run.config import Configuration, build, prepare
 from sigma_run.config.building import in_file
 from sigma_run.config.complaints import complaint
 from sigma_run.config.examination import examine
+from sigma_run.config.reading import OF_COMMANDS
 from sigma_run.launcher.configured import open_document, recipe_or_file, understood
 from sigma_run.launcher.explanation import explain_trainer
 from sigma_run.launcher.findings import SERIOUS, describe_findings, examine_trainer, list_trainers, show_findings
@@ -62,8 +63,10 @@ def _check_configuration(
             if OFFLINE not in str(error):
                 raise
             _check_the_rest(configuration, environment)
+            _check_tables(configuration, what, overrides)
             return False, configuration.run.precision, {}, []
         findings = [*chain(*(examine_trainer(trainer, quick=True) for trainer in list_trainers(environment)))]
+        _check_tables(configuration, what, overrides)
         return True, configuration.run.precision, _sizes_from_data(environment), findings
 
 
@@ -84,6 +87,23 @@ def _check_the_rest(configuration: Configuration, environment: Environment) -> N
     parts = [in_file(document, name, examine(expect_trainer(trainer), {"data"})) for name, trainer in trainers.items()]
     if wrong := list(chain(*parts)):
         raise complaint(document, wrong)
+
+
+def _check_tables(configuration: Configuration, what: str, overrides: tuple[str, ...]) -> None:
+    """Let commands of plugins check their tables of the file, by their option ``--check``, as far as data are here."""
+    for name in [name for name in OF_COMMANDS if name in configuration.document.values]:
+        if not catalogue().offers("verb", name):
+            say(
+                f"warning: the table [{name}] is not checked, as the plugin of `sigma {name}` is not installed",
+                "yellow",
+            )
+            continue
+        command: click.Command = catalogue().load("verb", name)  # type: ignore[assignment]
+        try:
+            click.get_current_context().invoke(command, what=what, overrides=overrides, check=True, quiet=True)
+        except SigmaError as error:
+            if OFFLINE not in str(error):
+                raise
 
 
 @click.command()
@@ -132,16 +152,20 @@ def _show(found: dict[str, Any], layers: Outline) -> None:
     _table(*_facts(found))
 
 
-def _describe_blocks(count: int, rows: int, together: int) -> str:
+def _describe_blocks(count: int, rows: int, together: int, lanes: int) -> str:
     """Return how a data set of several blocks is read, and what helps where training waits for it."""
     order = f"rows of {together} are drawn together" if together > 1 else "each is shuffled by itself"
+    order += f", in {lanes} lanes, one for each shard" if lanes > 1 else ""
     waits = "phases.data has the seconds of waiting, which more `memory` or a faster disk shortens"
     return f"{count:,} blocks of {rows:,} rows, read ahead; {order}; {waits}"
 
 
-def _describe_workers(name: str, workers: int, shards: int) -> str:
-    """Return who computes the shards of batches, and when that pays."""
+def _describe_workers(name: str, workers: int, shards: int, every: int) -> str:
+    """Return who computes the shards of batches, or trains their replicas, and when that pays."""
     rule = "the number of workers changes no bits. On one machine, threads in a backend that has them are faster"
+    if every:
+        means = f"replicas, one for each shard of a batch, which are averaged every {every} iterations"
+        return f"{workers} by {name} train {shards} {means}: hooks, commands and goals act then; {rule}"
     return f"{workers} by {name} compute the {shards} shards of each batch; {rule}"
 
 

@@ -21,7 +21,7 @@ from sigma_kernel.contracts.grouping import (
     WorkerFailed,
     WorkerLost,
 )
-from sigma_testing.group.reference import Digest, ReferenceRun
+from sigma_testing.group.reference import Digest, ReferenceRun, digest
 from sigma_testing.group.schedules import FaultSchedule
 from sigma_testing.group.workers import SimulatedWorker
 
@@ -119,7 +119,9 @@ class GroupChecks:
     def _check_commit(self, notice: Notice) -> None:
         world, commit = self.world, Commit(notice.position, notice.generation)
         begin, end = self.committed.position.iteration, notice.position.iteration
-        self.expect(begin < end, "a step is committed twice")
+        self.expect(self.committed.position < notice.position, "a step is committed twice")
+        if begin == end:
+            self._check_measured(notice)
         for n in range(begin, end):
             entries = world.board.get((commit.generation, n), {})
             self.expect(len(entries) == world.schedule.shards, "a step is committed without all shards")
@@ -133,6 +135,14 @@ class GroupChecks:
             state = worker.state if worker.member.commit == commit else worker.beside
             self.expect(state == world.reference.states[end], f"worker {number} has other bits after {end} iterations")
         self.committed = commit
+
+    def _check_measured(self, notice: Notice) -> None:
+        world, n = self.world, notice.position.iteration
+        state, rate = world.reference.states[n], world.reference.live(n)["rate"]
+        measured = [row for records in notice.records for row in records.items()]
+        expected = {i: digest(state, n, rate, i) for i in range(world.schedule.shards)}
+        once = len(measured) == len(expected) and dict(measured) == expected
+        self.expect(once, "a state is measured without all shards, or with other bits")
 
     def _check_rewind(self, notice: Notice) -> None:
         group = self.world.group

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from sigma_kernel.contracts.grouping import Position
 from sigma_testing.group.schedules import FaultSchedule
@@ -43,8 +43,11 @@ class ReferenceRun:
         """Return the live values of an iteration, which change every three."""
         return {"rate": n // 3}
 
-    def end(self, n: int, draw: Random) -> Position:
-        """Return the end of a burst that begins after ``n`` iterations, with the same live values throughout."""
+    def end(self, begin: Position, draw: Random) -> Position:
+        """Return the end of a burst, with the same live values throughout; some bursts only measure the state."""
+        if draw.random() < 0.15:
+            return evolve(begin, version=begin.version + 1)
+        n = begin.iteration
         return self.position(min(draw.randint(n + 1, n + 3), self.schedule.steps, n - n % 3 + 3))
 
 

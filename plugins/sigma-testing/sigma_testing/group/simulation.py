@@ -170,8 +170,7 @@ class GroupSimulation:
             begin = self._replace_state()
         if self.draw.random() < 0.3:
             self._tell(KeepState())
-        n = begin.iteration
-        self._tell(Advance(begin, self.reference.end(n, self.draw), self.reference.live(n)))
+        self._tell(Advance(begin, self.reference.end(begin, self.draw), self.reference.live(begin.iteration)))
         if self.draw.random() < 0.05:
             self.network.call_later(self.draw.uniform(0.0, 1.0), self._withdraw)
 
@@ -179,7 +178,7 @@ class GroupSimulation:
         """Go back to any state before the present one, as a command does; return its position."""
         self.replaced += 1
         n = self.draw.randint(0, self.group.commit.position.iteration)
-        commit = Commit(evolve(self.reference.position(n), version=1000 + self.replaced), self.group.generation)
+        commit = Commit(evolve(self.reference.position(n), version=1000 * self.replaced), self.group.generation)
         self.states = {commit: self.reference.states[n]}
         self._tell(ReplaceState(commit))
         return commit.position
@@ -278,6 +277,9 @@ class GroupSimulation:
             return
         rate = run.order.live["rate"]
         shown = {i: digest(run.state, run.at, rate, i) for i in run.order.shards[worker.number]}
+        if run.at == run.order.end.iteration:  # the state is measured
+            report(self, worker, run, shown)
+            return
         self.network.carry(self._show, worker.number, run.order.generation, run.at, shown)
 
     def _show(self, number: int, generation: int, n: int, shown: Mapping[int, Digest]) -> None:
@@ -305,9 +307,7 @@ class GroupSimulation:
         if run.at < run.order.end.iteration:
             self.network.call_soon(self._post, worker, run)
             return
-        worker.run, worker.beside = None, run.state
-        commit = Commit(run.order.end, run.order.generation)
-        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state)))
+        report(self, worker, run, {})
 
     def _tick_worker(self, worker: SimulatedWorker) -> None:
         if not worker.alive:
@@ -352,18 +352,31 @@ class GroupSimulation:
             for function, arguments in waiting:
                 function(*arguments)
 
-    def _isolate(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        self.network.sever(OPERATOR, worker.number, fault.seconds)
-
-    def _cut(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        peers = [*self.workers]
-        peer = peers[fault.choice // 7 % len(peers)]
-        if peer != worker.number:
-            self.network.sever(peer, worker.number, GRACE)  # for good
-
     def _sleep(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
         if self.time > self._asleep + 3.0:  # workers are patient
             self._asleep = self.time + min(fault.seconds, 3.0)
+
+
+def report(
+    simulation: GroupSimulation, worker: SimulatedWorker, run: RunningBurst, records: Mapping[int, Digest]
+) -> None:
+    """Let a worker report that it has computed a burst, with what it has measured."""
+    worker.run, worker.beside = None, run.state
+    commit = Commit(run.order.end, run.order.generation)
+    simulation._receive(worker, WorkerComputed(worker.number, commit, str(run.state), records))
+
+
+def isolate(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Cut the link between a worker and the operator for some time."""
+    simulation.network.sever(OPERATOR, worker.number, fault.seconds)
+
+
+def cut(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Cut the link between two workers for good."""
+    peers = [*simulation.workers]
+    peer = peers[fault.choice // 7 % len(peers)]
+    if peer != worker.number:
+        simulation.network.sever(peer, worker.number, GRACE)
 
 
 def accuse(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
@@ -381,8 +394,8 @@ FAULTS: dict[str, Callable[[GroupSimulation, WorkerFault, SimulatedWorker], None
     "kill": GroupSimulation._kill,
     "kill_all": GroupSimulation._kill_all,
     "freeze": GroupSimulation._freeze,
-    "isolate": GroupSimulation._isolate,
-    "cut": GroupSimulation._cut,
+    "isolate": isolate,
+    "cut": cut,
     "accuse": accuse,
     "resize": resize,
     "sleep": GroupSimulation._sleep,

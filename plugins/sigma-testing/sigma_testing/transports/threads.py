@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import add
 from typing import Any
 
@@ -187,3 +189,25 @@ class ThreadOperator(GroupOperator):
         """Return a transport."""
         self.transports.append(transport := ThreadTransport())
         return transport
+
+
+@contextmanager
+def kill_at_random(operator: ThreadOperator, seed: int, pause: float) -> Iterator[list[int]]:
+    """Kill a random worker again and again, after at most so many seconds; give the numbers of those killed so far."""
+    draw, killed, ended = random.Random(seed), list[int](), threading.Event()
+
+    def kill() -> None:
+        while not ended.wait(draw.uniform(0, pause)):
+            for transport in operator.transports:
+                alive = [number for number, channel in [*transport.channels.items()] if not channel.dead]
+                if alive:
+                    killed.append(draw.choice(alive))
+                    transport.kill(killed[-1])
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()

@@ -8,17 +8,19 @@ divided by the weight of the whole batch, which is computed first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from attrs import frozen
 
 from sigma_kernel import read_only
 from sigma_kernel.contracts import Batches, Burst, Iterations, Records, Share
+from sigma_kernel.contracts.grouping import ShardPart, ShardSum
 from sigma_kernel.errors import SigmaConfigError
 from sigma_step.model import WEIGHTS
 
 METRICS = "metrics."
+T = TypeVar("T")
 
 
 class BurstWithdrawn(BaseException):
@@ -39,11 +41,18 @@ class WeightedShare(Share):
 class Exchange(Protocol):
     """Who computes which shards, and how their shares become one."""
 
+    @property
+    def workers(self) -> int:
+        """Return the number of workers as it is set, whoever computes."""
+
     def numbers(self, count: int) -> Sequence[int]:
         """Return the numbers of the shards, of so many, that are computed here."""
 
-    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+    def compute(self, share: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
         """Return the shares of these shards."""
+
+    def sum(self, offset: int, parts: Mapping[int, ShardPart], count: int) -> ShardSum:
+        """Return the sum of the parts of so many shards, of which those here are given, for an iteration."""
 
     def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
         """Return the share of the whole batch, from those that were computed here."""
@@ -80,7 +89,7 @@ class ShardedStep:
         arrays, rings, published = steps.arrays, list[Records](), dict[str, float]()
         for offset, rows in enumerate(batches.rows):
             shards = cut(rows, self.shards)
-            shares = self._shares(steps, arrays, batches.block, rows, offset, shards)
+            shares = self._shares(steps, arrays, batches, offset, shards)
             merged = self.exchange.merge(steps, offset, shares, len(shards))
             published |= self.exchange.losses()
             arrays = steps.apply_update(arrays, merged.gradients, merged.state, offset)
@@ -91,15 +100,10 @@ class ShardedStep:
         return Burst(arrays, ring, len(rings), published)
 
     def _shares(
-        self,
-        steps: Iterations,
-        arrays: Mapping[str, Any],
-        block: Mapping[str, Any],
-        rows: np.ndarray,
-        offset: int,
-        shards: list[Shard],
+        self, steps: Iterations, arrays: Mapping[str, Any], batches: Batches, offset: int, shards: list[Shard]
     ) -> dict[int, WeightedShare]:
-        weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
+        rows = batches.rows[offset]
+        weights = steps.weights(arrays, batches.block, rows, len(shards[0].rows), offset)
         if self.counts_rows and any(name.startswith(WEIGHTS) for name in weights):
             raise SigmaConfigError(
                 "merger: the rows of these data have weights, which only the sum of gradients takes into account. Leave"
@@ -107,8 +111,8 @@ class ShardedStep:
             )
 
         def share(number: int) -> Share:
-            shard = shards[number]
-            return steps.share(arrays, block, shard.rows, shard.start, len(rows), offset, weights)
+            shard, lane = shards[number], batches.lane_of(number)
+            return steps.share(arrays, lane.block, shard.rows - lane.first, shard.start, len(rows), offset, weights)
 
         numbers = self.exchange.numbers(len(shards))
         shares = zip(numbers, self.exchange.compute(share, numbers), strict=True)

@@ -43,7 +43,8 @@ class Recorder:
     by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
     _set: Mapping[str, float] = field(factory=dict, init=False)  # the numbers that can be set, as they were last
     _session: int = field(default=0, init=False)  # how often the run has been resumed
-    _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began
+    _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began, or -_resets
+    _resets: int = field(default=0, init=False)  # in this session
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
     _end: int | None = field(default=None, init=False)  # the row at which training ended last, unless it went on
     _samples: Samples = field(default=Factory(lambda made: Samples(NoRows(), made.history), takes_self=True))
@@ -134,7 +135,9 @@ class Recorder:
         """
         if entry is not None:
             self.past.go_back(entry)
-        self.branch, self._start = branch, iteration
+        is_reset = branch == self.branch
+        self._resets += is_reset
+        self.branch, self._start = branch, -self._resets if is_reset else iteration  # which differs after each reset
         for history in (self.history, self.settings):
             history.leave(branch, iteration)
 

@@ -3,9 +3,9 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``operator.workers``, ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in
-``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
-``data.<split>.excluded`` and ``data.<split>.relabelled``.
+``operator.workers``, ``operator.every``, ``group.<number>.rate`` ..., ``hooks.<name>.every`` and
+``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.  What is in force is at
+``data.batch_size``, ``data.<split>.rows``, ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
 
 from __future__ import annotations
@@ -38,6 +38,14 @@ COUNTS = {
 }
 WORKERS = "operator.workers"
 _WORKERS = Kind(int, 1, doc="Workers that compute the shards of batches; the number changes no bits.")
+WORKER = {  # what is shown of a worker, at group.<number>.<name>, where hooks cannot read it
+    "rate": Kind(float, 0, doc="Rows of batches that the worker computes.", unit="per second"),
+    "shards": Kind(int, 0, doc="The shards of a batch that the worker computes."),
+    "generation": Kind(int, 0, doc="The generation of the group that the worker has joined."),
+    "seen": Kind(float, 0, doc="The time since the operator has heard of the worker.", unit="seconds"),
+}
+EVERY = "operator.every"
+_ROUND_LENGTH = Kind(int, 1, doc="Iterations after which replicas are averaged.")
 PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
@@ -45,6 +53,7 @@ class Readable(Protocol):
     """The run as bindings read it."""
 
     phases: dict[str, float]
+    workers: Mapping[int, Any]
 
     @property
     def setup(self) -> Setup:
@@ -111,6 +120,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         "epochs": Binding(_epochs, Kind(int, 1, doc="The total number of epochs.")),
         "batch_size": Binding(_batch_size, Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
         **({WORKERS: Binding(_workers, _WORKERS)} if hasattr(setup.operator, "workers") else {}),
+        **({EVERY: Binding(_round_length, _ROUND_LENGTH)} if setup.operator.mode == "averaging" else {}),
         "data.batch_size": Binding(_used_size, None, Kind(int, 1, doc="Rows of a batch, in force.")),
         **dict.fromkeys(_counts(setup), Binding(_data_count, None, Kind(int, 0))),
         **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.layer_specs().items()},
@@ -133,6 +143,12 @@ def published_bindings(addresses: Iterable[str]) -> dict[str, Binding]:
     return dict.fromkeys(addresses, Binding(_published_value))
 
 
+def worker_bindings(workers: Iterable[int]) -> dict[str, Binding]:
+    """Return the bindings of what is shown of the workers of a group."""
+    kinds = {f"group.{number}.{name}": kind for number in workers for name, kind in WORKER.items()}
+    return {address: Binding(_worker, None, kind) for address, kind in kinds.items()}
+
+
 def numbers(session: Readable) -> dict[str, float]:
     """Return the numbers that can be set; parameters are arrays, and are not among them."""
     setup, epochs = session.setup, session.epochs
@@ -153,9 +169,19 @@ def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType(
     """
     hooks = setup.order.hooks
     _check_settable(setup)
+    _check_observers(setup)
     check_reads(setup.name, hooks, setup.model, bindings(setup), others=setup.others)
     new = {n: h for n, h in hooks.items() if checked.get(n) is not h}
     check_hooks(f"{setup.name}.hooks", new, setup.model, others=hooks.values())
+
+
+def _check_observers(setup: Setup) -> None:
+    """Raise SigmaConfigError for a hook that observes iterations if each replica has iterations of its own."""
+    for name in setup.order.observers if setup.operator.mode == "averaging" else ():
+        raise SigmaConfigError(
+            f"{setup.name}.hooks.{name}: observes an iteration, such as its gradients, and in the mode 'averaging' each"
+            " replica has its own. Leave out the hook, or set mode = 'synchronous'."
+        )
 
 
 def _check_settable(setup: Setup) -> None:
@@ -176,6 +202,11 @@ def _published_value(session: Readable, address: str) -> Any:
 
 def _phase(session: Readable, address: str) -> float:
     return session.phases[address.removeprefix("phases.")]
+
+
+def _worker(session: Readable, address: str) -> Any:
+    _, number, name = address.split(".")
+    return getattr(session.workers.get(int(number)), "silence" if name == "seen" else name, NOTHING)
 
 
 def _goal(session: Readable, _: str) -> int | None:
@@ -204,6 +235,10 @@ def _batch_size(session: Readable, _: str) -> int:
 
 def _workers(session: Readable, _: str) -> int:
     return session.state.workers(session.setup)
+
+
+def _round_length(session: Readable, _: str) -> int:
+    return session.state.every(session.setup)
 
 
 def _used_size(session: Readable, _: str) -> int:
@@ -276,6 +311,8 @@ def write_values(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunSt
             changes = update_changes(changes, batch_size=value)
         elif address == WORKERS:
             changes = update_changes(changes, workers=value)
+        elif address == EVERY:
+            changes = update_changes(changes, every=value)
         elif address == "epochs":
             changes = update_changes(changes, epochs={"total": value, "start": state.moment.start})
         elif address.startswith("hooks."):
