@@ -19,6 +19,7 @@ import tomlkit
 
 from sigma_kernel import Environment, signals
 from sigma_kernel.errors import SigmaPluginError
+from sigma_kernel.plugins import rooms
 from sigma_kernel.signals import ENDING
 from sigma_run.launcher.group import main
 from sigma_store.checkpoints import store as checkpoint
@@ -132,9 +133,10 @@ def test_a_backend_and_a_seed_of_the_command_line_are_checked_as_in_the_file(fil
 
 
 def test_a_plugin_that_is_not_installed_ends_with_code_3(file, sigma, monkeypatch):
-    code, _, err = sigma("run", file, "--set", "trainer.operator=mpi")
+    monkeypatch.setitem(rooms._read_rooms()["planned"], "sigma-room", {"operator": "rare"})
+    code, _, err = sigma("run", file, "--set", "trainer.operator=rare")
     assert code == 3
-    assert err.endswith("sigma-operator-mpi offers it, but is not installed. It is planned; there is no release yet.\n")
+    assert err.endswith("sigma-room offers it, but is not installed. It is planned; there is no release yet.\n")
 
 
 @pytest.mark.parametrize(
