@@ -566,11 +566,27 @@ def test_what_was_measured_is_stored_before_a_run_waits(tmp_path: Path) -> None:
         thread.start()
         for at in (3, 6, 9):
             wait_until(lambda: sigma.state == "paused")
-            wait_until(lambda at=at: points(seen(sigma), "training.loss")[-1][1][-1] == at)
+            wait_until(lambda at=at: [end[-1] for _, end, _ in points(seen(sigma), "training.loss")] == [at])
             sigma.go()
             wait_until(lambda at=at: sigma.get("trainer.iteration") > at or sigma.state != "paused")
         thread.join(60)
     assert not thread.is_alive()
+
+
+def test_what_is_measured_while_a_chart_is_read_comes_after_its_cursor() -> None:
+    history = History()
+
+    class Late(list):  # type: ignore[type-arg]
+        def __getitem__(self, place: Any) -> Any:
+            history.add("loss", 7.0, Moment(9))  # as the training thread does meanwhile
+            return super().__getitem__(place)
+
+    history.add("loss", 5.0, Moment(3))
+    history._parts["loss"].values = Late(history._parts["loss"].values)
+    cursor, (one,) = history.points("loss", Window(), 0)
+    _, later = history.points("loss", Window(), cursor)
+    assert one.curve.iterations.tolist() == [3]
+    assert {*later[0].curve.iterations.tolist()} == {9}
 
 
 def test_without_a_run_folder_a_chart_shows_what_is_in_memory_evenly() -> None:

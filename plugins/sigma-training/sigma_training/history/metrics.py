@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import RowWriter
@@ -213,10 +213,13 @@ class History(Mapping[str, np.ndarray]):
 
     def points(self, name: str, window: Window, after: int) -> tuple[int, list[Stretch]]:
         """Return the part of a name in a window, on all branches, or all since a cursor; and the next cursor."""
-        cursor, new = self.stretches_since(name, after, window.most)
         if after or name not in self:
-            return cursor, new
-        return cursor, window.cut(self.branched_curves(name)).stretches(name)
+            return self.stretches_since(name, after, window.most)
+        parts = self._parts[name]
+        now = range(len(parts.spans))  # what is added meanwhile comes after the cursor
+        lines = evolve(parts.select(now), older=parts.older).lines()
+        cut = window.cut(BranchedCurves(self.branches(), {name: lines}))
+        return parts.before + len(now), cut.stretches(name)
 
     def news(self, cursors: dict[str, int]) -> dict[str, np.ndarray]:
         """Return the values of each name since a cursor, and advance the cursors, for the training thread."""
