@@ -176,8 +176,9 @@ def _merge_points(curve: Curve, ends: np.ndarray) -> Curve:
     starts = np.concatenate([[0], ends[:-1] + 1])
     low, high = np.fmin.reduceat(curve.low, starts), np.fmax.reduceat(curve.high, starts)
     counts = np.add.reduceat(curve.counts, starts)
-    sums = np.add.reduceat(np.where(curve.counts, curve.means * curve.counts, 0), starts)
-    means = np.divide(sums, counts, out=np.full(len(ends), np.nan), where=counts > 0)
+    shares = curve.counts / np.maximum(counts, 1).repeat(np.diff([*starts, len(curve.counts)]))
+    means = np.add.reduceat(np.where(curve.counts, curve.means, 0) * shares, starts)  # the sum itself may overflow
+    means[counts == 0] = np.nan
     last = (getattr(curve, name)[ends] for name in FIELDS[:4])
     return Curve(*[*last, low, high, means, counts])
 

@@ -68,13 +68,13 @@ class OpenPlace:
 
 def sum_up(points: Sequence[Point]) -> Point:
     """Return one point in place of several: numbers that are not finite count no further than as the last one."""
-    number, total, least, greatest = 0, 0.0, inf, -inf
+    number, average, least, greatest = sum(point[0] for point in points), 0.0, inf, -inf
     for count, _, _, _, _, low, high, mean in points:
         if count:
-            number, total = number + count, total + mean * count
+            average += mean * (count / number)  # as the sum of large values may not be finite
         least, greatest = low if -inf < low < least else least, high if greatest < high < inf else greatest
     low, high = (nan if least == inf else least), (nan if greatest == -inf else greatest)
-    return min(number, MOST_COUNT), *points[-1][1:5], low, high, total / number if number else nan
+    return min(number, MOST_COUNT), *points[-1][1:5], low, high, average if number else nan
 
 
 @define(eq=False)

@@ -73,6 +73,11 @@ def test_an_answer_has_no_more_points_than_asked_for_and_loses_no_extreme_and_no
             assert mean == pytest.approx(own[start:end].mean(), abs=1e-12)
 
 
+def test_means_of_joined_points_are_finite_where_their_sum_is_not(tmp_path: Path) -> None:
+    run = written(tmp_path, *(row(at, {LOSS: [1e308]}) for at in range(1000)))
+    assert curve(run, most=7).means == pytest.approx(1e308)
+
+
 @pytest.mark.parametrize("over", ["iteration", "epoch", "second"])
 def test_a_range_is_answered_with_one_point_beyond_at_each_side(over: str, tmp_path: Path) -> None:
     run, per = written(tmp_path, *steady(1000)), {"iteration": 1.0, "epoch": 0.1, "second": 0.25}[over]

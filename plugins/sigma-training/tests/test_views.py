@@ -589,6 +589,13 @@ def test_what_is_measured_while_a_chart_is_read_comes_after_its_cursor() -> None
     assert {*later[0].curve.iterations.tolist()} == {9}
 
 
+def test_means_of_joined_points_are_finite_where_their_sum_is_not() -> None:
+    history = History(most=200)
+    history.record({"loss": np.full(4000, 1e308)}, Moment(0), Moment(4000))
+    (one,) = history.points("loss", Window(most=50), 0)[1]
+    assert one.curve.means == pytest.approx(1e308)
+
+
 def test_without_a_run_folder_a_chart_shows_what_is_in_memory_evenly() -> None:
     history = History(most=200)
     for at in range(0, 2000, 10):
