@@ -52,7 +52,8 @@ class Gestures {
     const ways = directions(Math.abs(to.x - from.x), Math.abs(to.y - from.y)), { scene, change } = this.now.current;
     if (ways.x) store.set({ range: [from.place, to.place].sort((a, b) => a - b) });
     if (ways.y) change(from.shape.lane.id, { bounds: [from.y, to.y].map((y) => from.shape.sy.invert(y)).sort((a, b) => a - b) });
-    if (!ways.x && !ways.y) pin(scene.axis, to.place, Math.abs(scene.sx.invert(to.x + PINNED) - to.place));
+    if (ways.x || ways.y) this.show(null); // until it is moved again, the pointer is where something else was
+    else pin(scene.axis, to.place, Math.abs(scene.sx.invert(to.x + PINNED) - to.place));
   }
 
   // Two fingers: what lies between them stays there.

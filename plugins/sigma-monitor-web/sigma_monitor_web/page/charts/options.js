@@ -20,8 +20,8 @@ function Bounds({ lane, shape, change }) {
     if (!wrong) change({ bounds });
   };
   return html`<fieldset><legend>${t("bounds")}</legend><div class="row bounds">
-    ${[["bounds.low", low], ["bounds.high", high]].map(([name, value], at) => html`<label class="inline" key=${name}>${t(name)} <input type="text" inputmode="decimal" value=${typed(value)} onChange=${(event) => put(at, event.target.value)} /></label>`)}
-    <button class="quiet" type="button" disabled=${!lane.bounds} onClick=${() => { say(""); change({ bounds: undefined }); }}>${t("bounds.free")}</button></div>
+    ${[["bounds.low", low], ["bounds.high", high]].map(([name, value], at) => html`<label class="inline" key=${name}>${t(name)} <input type="text" inputmode="decimal" defaultValue=${typed(value)} onChange=${(event) => put(at, event.target.value)} /></label>`)}
+    ${lane.bounds ? html`<button class="quiet" type="button" onClick=${() => { say(""); change({ bounds: undefined }); }}>${t("bounds.free")}</button>` : null}</div>
     <p class="note" role="status">${why}</p></fieldset>`;
 }
 
@@ -43,7 +43,7 @@ export function Options({ lane, shape, entries, change, remove, close, move, sav
     <${Bounds} key=${`${lane.bounds}`} ...${{ lane, shape, change }} />
     <${Series} entries=${entries} hidden=${lane.hidden ?? []} change=${change} />
     <${Combobox} label=${t("series.add")} placeholder=${t("series.add")} options=${(text) => completions(known, text, trainer)} chosen=${add} />
-    <label class="stack">${t("section")} <input type="text" value=${lane.section ?? ""} placeholder=${t("section.none")} onChange=${(event) => change({ section: event.target.value.trim() || undefined })} /></label>
+    <label class="stack">${t("section")} <input type="text" defaultValue=${lane.section ?? ""} placeholder=${t("section.none")} onChange=${(event) => change({ section: event.target.value.trim() || undefined })} /></label>
     <div class="row" role="group" aria-label=${t("export")}>${FILES.map((kind) => html`<button class="quiet" type="button" key=${kind} onClick=${() => save(kind)}>${kind}</button>`)}</div>
     <div class="row"><button class="quiet" type="button" onClick=${() => move(-1)}>${t("lane.up")}</button><button class="quiet" type="button" onClick=${() => move(1)}>${t("lane.down")}</button>
       <button class="quiet" type="button" onClick=${() => { close(); remove(); }}>${t("lane.remove")}</button></div>`;

@@ -40,10 +40,10 @@ function Tip({ rows, nearest, others, shape, scene, place }) {
     element?.style.setProperty("left", right ? "auto" : `${Math.round(x + 14)}px`);
     element?.style.setProperty("right", right ? `${Math.round(scene.frame.width - x + 14)}px` : "auto");
   };
-  const dense = rows.some(({ item }) => item.kind === "dense");
+  const smooth = ({ kind, own }) => kind === "dense" && own.factor > 0, dense = rows.some(({ item }) => smooth(item));
   return html`<div class="tip" ref=${put} aria-hidden="true"><p>${moment(scene.axis, place)}</p><table>
     ${dense ? html`<thead><tr><td></td><td>${t("number.smoothed")}</td><td>${t("measured")}</td></tr></thead>` : null}
-    <tbody>${rows.map(({ item, value, measured }) => html`<tr key=${item.entry.address} class=${`c-${item.colour} ${item === nearest?.item ? "near" : ""}`}><th>${item.name}</th><td>${text(shape, item, value)}</td>${dense ? html`<td>${item.kind === "dense" ? text(shape, item, measured) : ""}</td>` : null}</tr>`)}</tbody></table>
+    <tbody>${rows.map(({ item, value, measured }) => html`<tr key=${item.entry.address} class=${`c-${item.colour} ${item === nearest?.item ? "near" : ""}`}><th>${item.name}</th><td>${text(shape, item, value)}</td>${dense ? html`<td>${smooth(item) ? text(shape, item, measured) : ""}</td>` : null}</tr>`)}</tbody></table>
     ${others ? html`<p>${t("and.more", { n: others })}</p>` : null}</div>`;
 }
 

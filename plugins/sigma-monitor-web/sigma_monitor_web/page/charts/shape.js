@@ -12,6 +12,7 @@ import { extremes, shownOf } from "./shown.js";
 
 const COLOURED = 6; // series in colour; the others are grey until they are pointed at
 const USUAL = 194, SMALL = 176; // pixels
+const BELOW = 48; // pixels beside a label that is below its chart
 
 const statics = new WeakMap(); // by the entries of a chart: what depends on nothing else
 
@@ -83,7 +84,7 @@ function rank(lane, entries) {
   if (known?.key === key) return known.highest;
   const last = new Map(entries.map(({ address }) => [address, shownOf(address)?.line?.value.at(-1) ?? -Infinity]));
   const highest = new Set([...entries].sort((a, b) => last.get(b.address) - last.get(a.address)).slice(0, COLOURED).map((entry) => entry.address));
-  if (entries.every(({ address }) => shownOf(address))) ranks.set(lane.id, { key, highest });
+  if (entries.every(({ address }) => shownOf(address)?.line?.length > 1)) ranks.set(lane.id, { key, highest });
   return highest;
 }
 
@@ -123,7 +124,7 @@ function labels(items, sy, tall, { width, small }) {
     const { value, text } = item.now;
     const since = item.kind === "steps" && items.length === 1 && item.line?.length ? item.line.iteration[item.line.length - 1] : null;
     const label = { address: item.entry.address, colour: item.colour, hidden: item.hidden, y: Number.isFinite(value) ? sy(value) : tall / 2 };
-    return sized(label, labelText({ name: item.name, since, text }), item.best?.newest && !small ? t("best") : "", roomFor(width));
+    return sized(label, labelText({ name: item.name, since, text }), item.best?.newest && !small ? t("best") : "", small ? width - BELOW : roomFor(width));
   });
   return small ? made : apart(made, TARGET, 14, tall - 10);
 }

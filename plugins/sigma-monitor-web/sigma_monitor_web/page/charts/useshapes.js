@@ -19,9 +19,10 @@ export function useShapes(lanes, scene, sizes) {
   const held = useRef(new Map()), turn = useRef(0), [, again] = useReducer((n) => n + 1, 0);
   const begun = performance.now(), state = store.get(), known = held.current, next = new Map();
   const stale = refresh([...new Set(scene.all.flat())], scene.found, state.smoothing, begun + SHARE);
+  const first = turn.current;
   let waits = stale.size > 0, passed = false;
   for (let n = 0; n < lanes.length; n++) {
-    const i = (turn.current + n) % lanes.length, lane = lanes[i], entries = scene.all[i], old = known.get(lane.id);
+    const i = (first + n) % lanes.length, lane = lanes[i], entries = scene.all[i], old = known.get(lane.id);
     const made = { asked: asked(lane, entries, scene, sizes, state), measured: measured(entries, scene), when: begun };
     const fits = old && alike(old.asked, made.asked), holds = fits && alike(old.measured, made.measured);
     const partly = fits && begun - old.when < PATIENCE && entries.some((entry) => stale.has(entry.address));
