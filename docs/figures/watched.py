@@ -153,7 +153,8 @@ def frames(chromium: Any, window: Visit, how: str) -> str:
         for n, what in enumerate(("processor time", "wall time"))
     )
     rate = f"{1000 / shown.mean():.0f} frames a second (95 % within {np.quantile(shown, 0.95):.0f} ms)"
-    return f"{how}, {WATCHED:.0f} s: {rate}, {', '.join(told)}"
+    share = f"{tasks[:, 0].sum() / WATCHED:.0f} ms of processor time a second"
+    return f"{how}, {WATCHED:.0f} s: {rate}, {share}, {', '.join(told)}"
 
 
 def _tasks(events: Sequence[dict[str, Any]]) -> np.ndarray:

@@ -27,7 +27,15 @@ CHART |= {"bounds": [0.1, 10], "section": "Losses"}
 FULL = {
     "format": 1,
     "tabs": [
-        {"view": "train", "axis": "epoch", "log": True, "smoothing": 0.5, "columns": 3, "tight": True, "charts": [CHART]},
+        {
+            "view": "train",
+            "axis": "epoch",
+            "log": True,
+            "smoothing": 0.5,
+            "columns": 3,
+            "tight": True,
+            "charts": [CHART],
+        },
         {"view": "data", "panels": ["p"]},
     ],
 }
@@ -76,7 +84,10 @@ def test_a_layout_is_accepted(found: Any) -> None:
         (changed("tabs", 0, "tight", to="yes"), r"tabs\[0\].tight: must be true or false"),
         (changed("tabs", 1, "columns", to=2), r"tabs\[1\].columns: only 'train' has charts"),
         (changed("tabs", 0, "charts", 0, "bounds", to=3), r"charts\[0\].bounds: must be a list"),
-        (changed("tabs", 0, "charts", 0, "bounds", to=[1]), r"charts\[0\].bounds: must be two numbers, the lower first"),
+        (
+            changed("tabs", 0, "charts", 0, "bounds", to=[1]),
+            r"charts\[0\].bounds: must be two numbers, the lower first",
+        ),
         (changed("tabs", 0, "charts", 0, "bounds", to=[2, 1]), r"charts\[0\].bounds: must be two numbers"),
         (changed("tabs", 0, "charts", 0, "bounds", to=[1, float("nan")]), r"charts\[0\].bounds\[1\]: must be a number"),
         (changed("tabs", 0, "charts", 0, "section", to=""), r"charts\[0\].section: must be a text"),

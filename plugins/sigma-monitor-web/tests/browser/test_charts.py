@@ -167,7 +167,9 @@ def test_a_chart_of_five_hundred_series_neither_freezes_the_page_nor_fills_it(ch
     page.keyboard.press("Escape")
     page.get_by_role("button", name="All values").click()
     values = page.get_by_role("group", name="All values")
-    assert values.get_by_role("table").get_attribute("aria-rowcount") == str(MANY)  # with the head, without the hidden one
+    assert values.get_by_role("table").get_attribute("aria-rowcount") == str(
+        MANY
+    )  # with the head, without the hidden one
     assert values.get_by_role("row").count() < 40
     values.get_by_role("button", name="now").click()
     first = values.get_by_role("row").nth(1)
@@ -311,10 +313,17 @@ def test_a_chart_tells_its_values_at_the_pointer_highest_first_and_pins_keep_the
     assert page.locator(".pins li").count() == 2
     page.get_by_role("button", name="All values").click()
     table = page.get_by_role("group", name="All values")
-    assert [head.split()[0] for head in table.get_by_role("columnheader").all_inner_texts()] == ["Series", "now", "A", "B"]
+    assert [head.split()[0] for head in table.get_by_role("columnheader").all_inner_texts()] == [
+        "Series",
+        "now",
+        "A",
+        "B",
+    ]
     table.get_by_role("button", name="A", exact=True).click()
     assert table.get_by_role("columnheader", name="A", exact=True).get_attribute("aria-sort") == "descending"
-    assert [head.strip() for head in table.get_by_role("rowheader").all_inner_texts()] == [f"trainer.synthetic.s{n}" for n in (2, 1, 0)]
+    assert [head.strip() for head in table.get_by_role("rowheader").all_inner_texts()] == [
+        f"trainer.synthetic.s{n}" for n in (2, 1, 0)
+    ]
     page.get_by_role("button", name="Unpin A", exact=True).click()
     assert page.locator(".pins li").count() == 1
     page.get_by_role("group", name=re.compile("^Charts:")).focus()

@@ -13,6 +13,8 @@ const FEW = 8; // series that need no search
 function Bounds({ lane, shape, change }) {
   const [low, high] = lane.bounds ?? [shape.low, shape.high].map((value) => Number(value.toPrecision(4)));
   const [why, say] = useState("");
+  const show = (value) => (element) => { if (element && element !== document.activeElement) element.value = typed(value); }; // what is being typed stays
+  const free = (event) => { event.currentTarget.closest("fieldset").querySelector("input").focus(); say(""); change({ bounds: undefined }); };
   const put = (at, text) => {
     const bounds = [low, high].map((value, i) => (i === at ? parsed(text) : value));
     const wrong = bounds.includes(null) || !(bounds[1] > bounds[0]) || (lane.log && !(bounds[0] > 0));
@@ -20,8 +22,8 @@ function Bounds({ lane, shape, change }) {
     if (!wrong) change({ bounds });
   };
   return html`<fieldset><legend>${t("bounds")}</legend><div class="row bounds">
-    ${[["bounds.low", low], ["bounds.high", high]].map(([name, value], at) => html`<label class="inline" key=${name}>${t(name)} <input type="text" inputmode="decimal" defaultValue=${typed(value)} onChange=${(event) => put(at, event.target.value)} /></label>`)}
-    ${lane.bounds ? html`<button class="quiet" type="button" onClick=${() => { say(""); change({ bounds: undefined }); }}>${t("bounds.free")}</button>` : null}</div>
+    ${[["bounds.low", low], ["bounds.high", high]].map(([name, value], at) => html`<label class="inline" key=${name}>${t(name)} <input type="text" inputmode="decimal" ref=${show(value)} onChange=${(event) => put(at, event.target.value)} /></label>`)}
+    ${lane.bounds ? html`<button class="quiet" type="button" onClick=${free}>${t("bounds.free")}</button>` : null}</div>
     <p class="note" role="status">${why}</p></fieldset>`;
 }
 
@@ -40,7 +42,7 @@ export function Options({ lane, shape, entries, change, remove, close, move, sav
   const known = useStore((state) => state.entries), trainer = useStore((state) => state.trainer);
   const add = (address) => change({ patterns: [...lane.patterns, address] });
   return html`<label class="check"><input type="checkbox" checked=${Boolean(lane.log)} onChange=${() => change({ log: !lane.log })} /> ${t("scale.log")}</label>
-    <${Bounds} key=${`${lane.bounds}`} ...${{ lane, shape, change }} />
+    <${Bounds} ...${{ lane, shape, change }} />
     <${Series} entries=${entries} hidden=${lane.hidden ?? []} change=${change} />
     <${Combobox} label=${t("series.add")} placeholder=${t("series.add")} options=${(text) => completions(known, text, trainer)} chosen=${add} />
     <label class="stack">${t("section")} <input type="text" defaultValue=${lane.section ?? ""} placeholder=${t("section.none")} onChange=${(event) => change({ section: event.target.value.trim() || undefined })} /></label>

@@ -1,12 +1,12 @@
 // Reading the charts: the values at the pointer beside it, those of all series in a table that sorts, and moments that stay pinned.
-import { html, useLayoutEffect, useRef, useState } from "../lib.js";
+import { html, useState } from "../lib.js";
 import { pointer, store, useStore } from "../store.js";
 import { at } from "../series.js";
 import { t } from "../words.js";
 import { moment } from "./axis.js";
-import { curve, disc, prepare, visible } from "./paint.js";
-import { palette } from "./palette.js";
+import { curve, visible } from "./paint.js";
 import { reading, readings } from "./shape.js";
+import { SvgPen } from "./svg.js";
 import { Gap, useWindow } from "./window.js";
 
 const NEAR = 10; // series in the reading beside the pointer: those whose lines are nearest
@@ -25,13 +25,11 @@ export function nearby(shape, place, y) {
 }
 
 // A dot on each line that is read; a grey line that is pointed at is drawn in full.
-function paintHover(canvas, { rows, nearest }, { scene, shape }, place) {
-  const { frame, sx, axis } = scene, colours = palette(), pen = prepare(canvas, frame.width, shape.tall);
-  if (nearest?.item.colour === "ghost") {
-    const { line, values } = nearest.item;
-    curve(pen, line, values, visible(line, axis.low, axis.high), sx, shape.sy, { colour: colours.ink, width: 2 });
-  }
-  for (const { item, y } of rows) if (item.colour !== "ghost" || item === nearest.item) disc(pen, sx(place), y, 3.5, item.colour === "ghost" ? colours.ink : colours[item.colour], colours.surface);
+function Dots({ rows, nearest, shape, scene, place }) {
+  const { frame, sx, axis } = scene, grey = nearest?.item.colour === "ghost" ? nearest.item : null, pen = new SvgPen(frame.width, shape.tall);
+  if (grey) curve(pen, grey.line, grey.values, visible(grey.line, axis.low, axis.high), sx, shape.sy, { colour: "", width: 2 });
+  return html`<svg class="hover" width=${frame.width} height=${shape.tall} aria-hidden="true">${grey ? html`<path d=${pen.path} />` : null}
+    ${rows.filter(({ item }) => item.colour !== "ghost" || item === grey).map(({ item, y }) => html`<circle key=${item.entry.address} class=${item === grey ? "" : `c-${item.colour}`} cx=${sx(place)} cy=${y} r="3.5" />`)}</svg>`;
 }
 
 function Tip({ rows, nearest, others, shape, scene, place }) {
@@ -49,12 +47,10 @@ function Tip({ rows, nearest, others, shape, scene, place }) {
 
 // What a chart shows while it is pointed at.
 export function Hover({ lane, shape, scene }) {
-  const at = useStore((state) => (state.lane === lane.id ? state : null), pointer), canvas = useRef(null);
-  const near = at && at.place !== null ? nearby(shape, at.place, at.y) : null;
-  useLayoutEffect(() => { if (near) paintHover(canvas.current, near, { scene, shape }, at.place); });
-  if (!near) return null;
-  return html`<canvas class="hover" ref=${(element) => { canvas.current = element; element?.style.setProperty("height", `${shape.tall}px`); }} aria-hidden="true"></canvas>
-    ${near.rows.length ? html`<${Tip} ...${near} ...${{ shape, scene, place: at.place }} />` : null}`;
+  const at = useStore((state) => (state.lane === lane.id ? state : null), pointer);
+  if (!at || at.place === null) return null;
+  const near = { ...nearby(shape, at.place, at.y), shape, scene, place: at.place };
+  return near.rows.length ? html`<${Dots} ...${near} /><${Tip} ...${near} />` : null;
 }
 
 // -- pinned moments ---------------------------------------------------------------------------------------------------
