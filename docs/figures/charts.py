@@ -1,6 +1,6 @@
 """Measure the charts of the dashboard: ``python -m figures.charts`` in the folder ``docs``, for five minutes.
 
-``page`` shows 20 charts of a million points, and one chart of 500 series, that grow. ``libraries`` draws the same growing data
+``page`` shows 20 charts of a million points, and one chart of 500 series, that grow. ``libraries`` draws the same data
 with the dashboard's own painter, with uPlot and with ECharts, which ``npm`` downloads. Parts are named as arguments.
 """
 
@@ -37,29 +37,38 @@ DRAWN = {"20 charts of 4,000 points": (20, 1, 4000), "one chart of 500 series of
 GROWS = {"20 charts of 4,000 points": 40, "one chart of 500 series of 400 points": 4}
 UPDATES, ROUNDS = 40, 3
 
-# Contestants: each makes what draws the points of some charts, [[{x, y}, ...], ...], and draws them again once they have grown.
+# Each makes a function that draws the points of some charts, [[{x, y}, ...], ...], again once they have grown.
 CONTESTANTS = {
     "own": """async (charts, width, height, host) => {
-        const { curve, grid, prepare, visible } = await import("./charts/paint.js");
+        const { curve, grid, prepare } = await import("./charts/paint.js");
         const { horizontal, linearTicks, roomy, vertical } = await import("./charts/scale.js");
-        const { palette } = await import("./charts/palette.js");
-        const canvases = charts.map(() => host.appendChild(document.createElement("canvas"))), colours = palette();
+        const colours = (await import("./charts/palette.js")).palette();
+        const canvases = charts.map(() => host.appendChild(document.createElement("canvas")));
         for (const canvas of canvases) canvas.style.cssText = `width:${width}px;height:${height}px`;
         return () => charts.forEach((series, i) => {
             let low = Infinity, high = -Infinity;
-            for (const { y } of series) for (const value of y) { if (value < low) low = value; if (value > high) high = value; }
+            for (const { y } of series) for (const value of y) {
+                if (value < low) low = value;
+                if (value > high) high = value;
+            }
             [low, high] = roomy(low, high, false);
-            const frame = { left: 44, right: width - 16, width }, pen = prepare(canvases[i], width, height), end = series[0].x.at(-1);
-            const sy = vertical({ low, high, height }), sx = horizontal({ low: series[0].x[0], high: end, ...frame });
+            const frame = { left: 44, right: width - 16, width }, pen = prepare(canvases[i], width, height);
+            const sy = vertical({ low, high, height }), { x: all } = series[0];
+            const sx = horizontal({ low: all[0], high: all.at(-1), ...frame });
             grid(pen, linearTicks(low, high, 5).map((value) => [value, String(value)]), sy, frame, colours);
             const step = series.length > 6 ? Math.ceil((series.length * width) / 40000) : 1;
-            for (const { x, y } of series) curve(pen, { x, length: x.length }, y, [0, x.length], sx, sy, { colour: colours.s1, width: step > 1 ? 1.2 : 2, step });
+            const look = { colour: colours.s1, width: step > 1 ? 1.2 : 2, step };
+            for (const { x, y } of series) curve(pen, { x, length: x.length }, y, [0, x.length], sx, sy, look);
         });
     }""",
     "uplot": """async (charts, width, height, host) => {
         const data = (series) => [series[0].x, ...series.map(({ y }) => y)];
-        const plots = charts.map((series) => new uPlot({ width, height, legend: { show: false }, cursor: { show: false }, scales: { x: { time: false } },
-            series: [{}, ...series.map(() => ({ stroke: "#2f54c8", width: series.length > 6 ? 1.2 : 2, points: { show: false } }))] }, data(series), host));
+        const plots = charts.map((series) => {
+            const look = { stroke: "#2f54c8", width: series.length > 6 ? 1.2 : 2, points: { show: false } };
+            const without = { legend: { show: false }, cursor: { show: false }, scales: { x: { time: false } } };
+            const all = [{}, ...series.map(() => look)];
+            return new uPlot({ width, height, ...without, series: all }, data(series), host);
+        });
         return () => plots.forEach((plot, i) => plot.setData(data(charts[i])));
     }""",
     "echarts": """async (charts, width, height, host) => {
@@ -68,12 +77,15 @@ CONTESTANTS = {
             box.style.cssText = `width:${width}px;height:${height}px`;
             return echarts.init(box);
         });
-        const points = ({ x, y }) => Array.from(x, (at, i) => [at, y[i]]);
-        return () => plots.forEach((plot, i) => plot.setOption({ animation: false, grid: { left: 44, right: 16, top: 16, bottom: 24 }, xAxis: { type: "value", min: "dataMin", max: "dataMax" },
-            yAxis: { type: "value", scale: true }, series: charts[i].map((one, n) => ({ id: n, type: "line", showSymbol: false, sampling: "lttb", silent: true, lineStyle: { width: 2 }, data: points(one) })) }, { lazyUpdate: false, silent: true }));
+        const look = { type: "line", showSymbol: false, sampling: "lttb", silent: true, lineStyle: { width: 2 } };
+        const line = ({ x, y }, id) => ({ ...look, id, data: Array.from(x, (at, i) => [at, y[i]]) });
+        const xAxis = { type: "value", min: "dataMin", max: "dataMax" }, yAxis = { type: "value", scale: true };
+        const grid = { left: 44, right: 16, top: 16, bottom: 24 };
+        return () => plots.forEach((plot, i) => plot.setOption(
+            { animation: false, grid, xAxis, yAxis, series: charts[i].map(line) }, { lazyUpdate: false, silent: true }));
     }""",
 }
-DRAW = """async ([make, count, series, points, grows, updates]) => {
+DRAW = """async ([count, series, points, grows, updates]) => {
     const host = document.body.appendChild(document.createElement("div")), charts = [];
     host.style.cssText = "position:absolute;left:0;top:0;z-index:99;width:720px";
     const wave = (n, at) => Math.sin(at / 500) + n / 10 + 0.2 * Math.sin(at * 12.9898 + n);
@@ -81,13 +93,14 @@ DRAW = """async ([make, count, series, points, grows, updates]) => {
         const x = new Float64Array(one.x.length + more), y = new Float64Array(x.length);
         x.set(one.x);
         y.set(one.y);
-        for (let i = one.x.length; i < x.length; i++) { x[i] = i; y[i] = wave(n, i); }
+        for (let i = one.x.length; i < x.length; i++) [x[i], y[i]] = [i, wave(n, i)];
         Object.assign(one, { x, y });
     };
-    for (let i = 0; i < count; i++) charts.push(Array.from({ length: series }, () => ({ x: new Float64Array(0), y: new Float64Array(0) })));
+    const empty = () => ({ x: new Float64Array(0), y: new Float64Array(0) });
+    for (let i = 0; i < count; i++) charts.push(Array.from({ length: series }, empty));
     const all = (more) => charts.forEach((chart) => chart.forEach((one, n) => grow(one, n, more)));
     all(points);
-    const draw = await (0, eval)(`(${make})`)(charts, 720, count > 1 ? 120 : 600, host), frame = () => new Promise(requestAnimationFrame);
+    const draw = await MAKE(charts, 720, count > 1 ? 120 : 600, host), frame = () => new Promise(requestAnimationFrame);
     let spent = 0;
     for (let n = 0; n < updates; n++) {
         all(grows);
@@ -135,7 +148,7 @@ def feed(charts: int, series: int, length: int) -> None:
     """Serve the feed until the standard input ends."""
     names = [[f"trainer.synthetic.s{chart * series + n}" for n in range(series)] for chart in range(charts)]
     shown = [{"patterns": mine, "tall": 194 if series == 1 else 600} for mine in names]
-    view = Feed(values=dict.fromkeys(sum(names, []), 3.0))
+    view = Feed(values=dict.fromkeys([name for mine in names for name in mine], 3.0))
     view.length, view.begun = length, time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         layout = Path(folder) / "layout.json"
@@ -204,24 +217,31 @@ def libraries(chromium: Any) -> str:
         spent: dict[str, list[Sequence[float]]] = {name: [] for name in CONTESTANTS}
         for _ in range(ROUNDS):
             for name, make in CONTESTANTS.items():
-                spent[name].append(_update(chromium, devtools, scripts.get(name, ""), [make, *sizes, GROWS[what]]))
+                spent[name].append(
+                    _update(
+                        chromium,
+                        devtools,
+                        scripts.get(name, ""),
+                        DRAW.replace("MAKE", f"({make})"),
+                        [*sizes, GROWS[what]],
+                    )
+                )
         for name, rounds in spent.items():
             thread, whole = np.median(rounds, axis=0) * 1000
             told.append(f"{what}, {name}: {thread:.1f} ms of the page's thread, {whole:.1f} ms of the processor")
     return "\n".join(told)
 
 
-def _update(chromium: Any, devtools: Any, script: str, arguments: list[Any]) -> Sequence[float]:
+def _update(chromium: Any, devtools: Any, script: str, draw: str, arguments: list[Any]) -> Sequence[float]:
     """Return the seconds of an update: those of the thread of the page, and of the processor."""
     with fed(chromium, 1, 1, 1000) as window:
         if script:
-            window.page.evaluate(
-                f"() => {{ (function () {{ {script}\n if (typeof uPlot !== 'undefined') window.uPlot = uPlot; }}).call(window); }}"
-            )
+            found = "if (typeof uPlot !== 'undefined') window.uPlot = uPlot;"
+            window.page.evaluate(f"() => {{ (function () {{ {script}\n {found} }}).call(window); }}")
         spent, thread = [], 0.0
         for updates in (5, 0, UPDATES):  # the first warms up, the second costs what is made once
             before = processor(devtools)
-            thread = window.page.evaluate(DRAW, [*arguments, updates])
+            thread = window.page.evaluate(draw, [*arguments, updates])
             spent.append(processor(devtools) - before)
     return thread / 1000, (spent[2] - spent[1]) / UPDATES
 

@@ -51,7 +51,8 @@ OBSERVE = """() => {
 }"""
 MOVE = """() => { let n = 0; window.mover = setInterval(() => {
     n += 1;
-    const plots = document.querySelectorAll("[data-plot]"), plot = plots[n % Math.min(4, plots.length)], box = plot.getBoundingClientRect();
+    const plots = document.querySelectorAll("[data-plot]"), plot = plots[n % Math.min(4, plots.length)];
+    const box = plot.getBoundingClientRect();
     const [clientX, clientY] = [box.left + 60 + (n * 7) % 700, box.top + 30];
     plot.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY, pointerType: "mouse" }));
     scrollTo(0, Math.abs((n * 5) % 1800 - 900));

@@ -1,4 +1,4 @@
-"""Charts: many series at once, zooming both ways, reading, labels, columns, sections, files, print and forced colours."""
+"""Charts: many series at once, zoom both ways, readings, labels, columns, sections, files, print and forced colours."""
 
 from __future__ import annotations
 
@@ -146,7 +146,8 @@ def test_a_chart_of_five_hundred_series_neither_freezes_the_page_nor_fills_it(ch
     page = window.page
     page.evaluate("""() => {
         window.tasks_ = [];
-        new PerformanceObserver((list) => tasks_.push(...list.getEntries().map((one) => one.duration))).observe({ type: "longtask" });
+        const long = new PerformanceObserver((list) => tasks_.push(...list.getEntries().map((one) => one.duration)));
+        long.observe({ type: "longtask" });
         window.frames_ = 0;
         const frame = () => { frames_ += 1; requestAnimationFrame(frame); };
         requestAnimationFrame(frame);
@@ -267,7 +268,7 @@ def test_a_logarithmic_axis_shows_each_decade_alike_and_the_beginning_in_more_po
     box = page.get_by_role("checkbox", name="Logarithmic axis")
     assert box.is_checked()
     page.keyboard.press("Escape")
-    early = "async () => { const { curves } = await import('./series.js'); return curves.get('trainer.synthetic.s0').detail.get(0)?.length ?? 0; }"
+    early = "async () => (await import('./series.js')).curves.get('trainer.synthetic.s0').detail.get(0)?.length ?? 0"
     wait(lambda: page.evaluate(early) >= 256)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Display").click()
@@ -279,10 +280,11 @@ ZOOMS = """async () => {
     const { zoomed, moved, scaled, directions } = await import("./charts/zoom.js");
     const whole = { low: 0, high: 1000, end: 1000, log: false, least: 1 }, part = { ...whole, low: 400, high: 600 };
     const log = { low: 1, high: 10000, end: 10000, log: true, least: 1 };
-    return [zoomed(whole, 500, 0.5), zoomed(part, 500, 10), zoomed({ ...whole, low: 0, high: 0.1 }, 0, 0.5), zoomed(log, 100, 0.5),
+    const least = { ...whole, low: 0, high: 0.1 }, sizes = [[3, 3], [40, 5], [5, 40], [40, 40], [200, 30], [30, 200]];
+    return [zoomed(whole, 500, 0.5), zoomed(part, 500, 10), zoomed(least, 0, 0.5), zoomed(log, 100, 0.5),
         moved(part, 0.5), moved(part, 10), moved(part, -10), moved(whole, 0.5),
         scaled({ low: 1, high: 100, log: true }, 10, 0.5), scaled({ low: -1, high: 1, log: false }, 0, 2),
-        [[3, 3], [40, 5], [5, 40], [40, 40], [200, 30], [30, 200]].map(([wide, tall]) => Object.values(directions(wide, tall)))];
+        sizes.map(([wide, tall]) => Object.values(directions(wide, tall)))];
 }"""
 
 
@@ -343,9 +345,11 @@ def test_a_finger_reads_the_values_too(charts: Any) -> None:
 
 # -- what is written ---------------------------------------------------------------------------------------------------
 CUT = """() => {
-    const seen = [...document.querySelectorAll(".label, .lane .head *, .reading p, .tip *")].filter((one) => one.checkVisibility());
+    const all = [...document.querySelectorAll(".label, .lane .head *, .reading p, .tip *")];
+    const seen = all.filter((one) => one.checkVisibility());
     const card = document.querySelector("#score").getBoundingClientRect();
-    const over = (one) => !one.closest(".sr") && one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== "inline" || one.getBoundingClientRect().right > card.right + 0.5;
+    const cut = (one) => getComputedStyle(one).display !== "inline" && one.scrollWidth > one.clientWidth + 1;
+    const over = (one) => !one.closest(".sr") && (cut(one) || one.getBoundingClientRect().right > card.right + 0.5);
     return seen.filter(over).map((one) => one.outerHTML.slice(0, 120));
 }"""
 OUTSIDE = """async () => {
@@ -440,7 +444,7 @@ def test_one_chart_and_all_of_them_are_saved_as_svg_png_and_csv(charts: Any) -> 
 
 
 # -- without colours ---------------------------------------------------------------------------------------------------
-DASHES = "async () => { const { palette } = await import('./charts/palette.js'); return ['s1', 's2', 's3'].map((name) => palette().dash(name)); }"
+DASHES = "async () => ['s1', 's2', 's3'].map((await import('./charts/palette.js')).palette().dash)"
 
 
 def test_series_differ_by_dashes_where_colours_are_forced(charts: Any) -> None:

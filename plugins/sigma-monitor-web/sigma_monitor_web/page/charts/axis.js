@@ -49,8 +49,8 @@ const MOMENTS = [1, 10, 60, 600, 3600, 21600, 86400, 864000, 8640000]; // second
 function logarithmic({ mode, low, high, least, epochAt }, perEpoch, reference) {
   const from = Math.max(low, least), to = Math.max(high, from * 1.001);
   if (mode === "clock") return () => MOMENTS.filter((one) => one >= from && one <= to).map((one) => [one, spoken(one)]);
-  if (mode === "iteration") return (most) => logTicks(from, to, most * 0.6).filter(Number.isInteger).map((value) => [value, count(value)]);
-  return (most) => logTicks(Math.max(epochAt(from), 1e-3), Math.max(epochAt(to), 2e-3), most * 0.6).map((epoch) => [placeOf(epoch, perEpoch, reference), tick(epoch)]).filter(([at]) => at !== null);
+  if (mode === "iteration") return (most) => logTicks(from, to, Math.max(3, most * 0.6)).filter(Number.isInteger).map((value) => [value, count(value)]);
+  return (most) => logTicks(Math.max(epochAt(from), 1e-3), Math.max(epochAt(to), 2e-3), Math.max(3, most * 0.6)).map((epoch) => [placeOf(epoch, perEpoch, reference), tick(epoch)]).filter(([at]) => at !== null);
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];

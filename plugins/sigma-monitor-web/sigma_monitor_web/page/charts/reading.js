@@ -96,7 +96,7 @@ function Values({ scene, shapes, place, pins }) {
   const rows = sortedRows(shapes, places, sort), { from, to, onScroll } = useWindow(rows.length, ROW, ROOM);
   const head = (name, at, title) => html`<th scope="col" key=${at} class=${at < 0 ? "" : "r"} aria-sort=${sort.by === at ? (sort.down ? "descending" : "ascending") : undefined}>
     <button class="quiet" type="button" title=${title} onClick=${() => by({ by: at, down: sort.by === at ? !sort.down : at >= 0 })}>${name}<span aria-hidden="true">${sort.by === at ? (sort.down ? " ↓" : " ↑") : ""}</span></button></th>`;
-  return html`<div class="table-wrap values" tabindex="0" role="group" aria-label=${t("values")} onScroll=${onScroll}><table class="list" aria-rowcount=${rows.length + 1}>
+  return html`<div class="table-wrap values" tabindex="0" role="group" aria-label=${t("values")} onScroll=${onScroll}><table class="list figures" aria-rowcount=${rows.length + 1}>
     <thead><tr>${head(t("series"), -1)}${head(t(place === null ? "now" : "values.here"), 0)}${pins.map((_, i) => head(letter(i), i + 1, moment(scene.axis, places[i + 1])))}</tr></thead>
     <tbody><${Gap} rows=${from} height=${ROW} columns=${places.length + 1} />${rows.slice(from, to).map(({ shape, item, address, values }) => html`<tr key=${address}><th scope="row"><span class=${`swatch c-${item.colour}`} aria-hidden="true"></span> <code>${address}</code></th>
       ${values.map((value, i) => html`<td class="r" key=${i}>${Number.isFinite(value) ? text(shape, item, value) : ""}</td>`)}</tr>`)}<${Gap} rows=${rows.length - to} height=${ROW} columns=${places.length + 1} /></tbody></table></div>`;
