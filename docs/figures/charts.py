@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -81,8 +81,8 @@ CONTESTANTS = {
         const line = ({ x, y }, id) => ({ ...look, id, data: Array.from(x, (at, i) => [at, y[i]]) });
         const xAxis = { type: "value", min: "dataMin", max: "dataMax" }, yAxis = { type: "value", scale: true };
         const grid = { left: 44, right: 16, top: 16, bottom: 24 };
-        return () => plots.forEach((plot, i) => plot.setOption(
-            { animation: false, grid, xAxis, yAxis, series: charts[i].map(line) }, { lazyUpdate: false, silent: true }));
+        const option = (series) => ({ animation: false, grid, xAxis, yAxis, series: series.map(line) });
+        return () => plots.forEach((plot, i) => plot.setOption(option(charts[i]), { lazyUpdate: false, silent: true }));
     }""",
 }
 DRAW = """async ([count, series, points, grows, updates]) => {
@@ -213,36 +213,30 @@ def libraries(chromium: Any) -> str:
     with tempfile.TemporaryDirectory() as folder:
         scripts = download(Path(folder))
     told = [f"{name}: {len(text) / 1000:.0f} kB" for name, text in scripts.items()]
-    for what, sizes in DRAWN.items():
-        spent: dict[str, list[Sequence[float]]] = {name: [] for name in CONTESTANTS}
-        for _ in range(ROUNDS):
-            for name, make in CONTESTANTS.items():
-                spent[name].append(
-                    _update(
-                        chromium,
-                        devtools,
-                        scripts.get(name, ""),
-                        DRAW.replace("MAKE", f"({make})"),
-                        [*sizes, GROWS[what]],
-                    )
-                )
-        for name, rounds in spent.items():
-            thread, whole = np.median(rounds, axis=0) * 1000
-            told.append(f"{what}, {name}: {thread:.1f} ms of the page's thread, {whole:.1f} ms of the processor")
+    with ExitStack() as windows:
+        pages = {name: windows.enter_context(fed(chromium, 1, 1, 1000)).page for name in CONTESTANTS}
+        for name, text in scripts.items():
+            found = "if (typeof uPlot !== 'undefined') window.uPlot = uPlot;"
+            pages[name].evaluate(f"() => {{ (function () {{ {text}\n {found} }}).call(window); }}")
+        for what, sizes in DRAWN.items():
+            spent: dict[str, list[Sequence[float]]] = {name: [] for name in CONTESTANTS}
+            for _ in range(ROUNDS):
+                for name, make in CONTESTANTS.items():
+                    draw = DRAW.replace("MAKE", f"({make})")
+                    spent[name].append(_update(pages[name], devtools, draw, [*sizes, GROWS[what]]))
+            for name, rounds in spent.items():
+                thread, whole = np.median(rounds, axis=0) * 1000
+                told.append(f"{what}, {name}: {thread:.1f} ms of the page's thread, {whole:.1f} ms of the processor")
     return "\n".join(told)
 
 
-def _update(chromium: Any, devtools: Any, script: str, draw: str, arguments: list[Any]) -> Sequence[float]:
+def _update(page: Any, devtools: Any, draw: str, arguments: list[Any]) -> Sequence[float]:
     """Return the seconds of an update: those of the thread of the page, and of the processor."""
-    with fed(chromium, 1, 1, 1000) as window:
-        if script:
-            found = "if (typeof uPlot !== 'undefined') window.uPlot = uPlot;"
-            window.page.evaluate(f"() => {{ (function () {{ {script}\n {found} }}).call(window); }}")
-        spent, thread = [], 0.0
-        for updates in (5, 0, UPDATES):  # the first warms up, the second costs what is made once
-            before = processor(devtools)
-            thread = window.page.evaluate(draw, [*arguments, updates])
-            spent.append(processor(devtools) - before)
+    spent, thread = [], 0.0
+    for updates in (5, 0, UPDATES):  # the first warms up, the second costs what is made once
+        before = processor(devtools)
+        thread = page.evaluate(draw, [*arguments, updates])
+        spent.append(processor(devtools) - before)
     return thread / 1000, (spent[2] - spent[1]) / UPDATES
 
 

@@ -36,5 +36,5 @@ export function wrapped(name, value, room) {
 export function sized(label, text, more, room) {
   const lines = wrapped(text.name, text.value, room);
   const width = Math.max(...lines.map(wide), more ? measure(more, SIZE, 500) : 0) + PADDING;
-  return { ...label, lines, more, width, tall: Math.max(TARGET, lines.length * LINE + (more ? 16 : 0) + 2) };
+  return { ...label, lines, value: text.value, more, width, tall: Math.max(TARGET, lines.length * LINE + (more ? 16 : 0) + 2) };
 }

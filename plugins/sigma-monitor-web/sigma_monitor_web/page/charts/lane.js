@@ -100,12 +100,12 @@ function Labels({ labels, toggle, small }) {
   const put = (y) => (element) => { if (element) element.style.setProperty("--y", `${Math.round(y)}px`); };
   return html`<ul class=${`labels ${small ? "below" : ""}`}>${labels.map((one) => html`<li key=${one.address} ref=${put(one.y)}>
     <button type="button" class=${`label c-${one.colour}`} aria-pressed=${String(!one.hidden)} aria-label=${one.lines.length > 1 ? `${one.lines.join("")} ${one.more}` : undefined} title=${one.address} onClick=${() => toggle(one.address)}>
-      <${Sample} colour=${one.colour} />${one.lines.map((line, i) => html`<span class="line" key=${i}>${line}</span>`)}${one.more ? html`<small>${one.more}</small>` : null}</button></li>`)}</ul>`;
+      <${Sample} colour=${one.colour} />${one.lines.map((line, i) => html`<span class="line" key=${i}>${i < one.lines.length - 1 ? line : html`${line.slice(0, line.length - one.value.length)}<b>${one.value}</b>`}</span>`)}${one.more ? html`<small>${one.more}</small>` : null}</button></li>`)}</ul>`;
 }
 
 const told = (shape, scene) => {
   const seen = shape.items.filter((item) => item.line && !item.hidden), first = seen.filter((item) => item.colour !== "ghost").slice(0, TOLD);
-  const parts = first.map((item) => t("lane.says", { name: item.name, value: [item.now.text, item.what].filter(Boolean).join(" "), n: count(item.line.length) }));
+  const parts = first.map((item) => t("lane.says", { name: item.name, value: [item.now.text, item.what].filter(Boolean).join(", "), n: count(item.line.length) }));
   const known = shape.baselines.map((one) => t("baseline.says", { name: one.name, value: one.text }));
   const more = seen.length > first.length ? [t("and.more", { n: count(seen.length - first.length) })] : [];
   return `${shape.title}: ${[...parts, ...more, ...known].join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;

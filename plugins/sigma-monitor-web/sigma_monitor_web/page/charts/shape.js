@@ -35,7 +35,7 @@ export function layout(lane, entries, scene, sizes) {
     const own = shownOf(entry.address) ?? { line: null, left: [], values: null, kind: entry.settable ? "steps" : "sparse" };
     return { entry, own, name: names[i], what: whatOf(entry, own.kind, own.factor), line: own.line, left: own.left, kind: own.kind, values: own.values, hidden: hidden.has(entry.address), colour: colour.get(entry.address) };
   });
-  for (const item of items) Object.assign(item, { best: best(item), now: newest(item, axis, share) });
+  for (const item of items) Object.assign(item, { best: best(item), now: newest(item, scene, share) });
   const log = Boolean(lane.log) && positive(items);
   const references = referencesOf(items, scene.state.results), [low, high] = boundsOf(lane, items, axis, log, references, sizes.tight);
   const sy = vertical({ low, high, height: tall, top: 18, bottom: 16, log });
@@ -107,8 +107,9 @@ function colours(entries, ranked) {
 export const reading = (value, share, kind) => (share ? percent(value) : kind === "steps" ? exact(value) : figure(value));
 
 // The newest value of a series in the stretch shown: as a number and as text.
-function newest(item, axis, share) {
-  const seen = item.line?.length && !item.hidden ? upper(item.line.x, item.line.length, axis.high) - 1 : -1;
+function newest(item, { axis, state }, share) {
+  const { line, hidden } = item; // unless zoomed, the newest point may be beyond the end of the axis
+  const seen = line?.length && !hidden ? (state.range ? upper(line.x, line.length, axis.high) : line.length) - 1 : -1;
   const value = seen < 0 ? NaN : item.values[seen];
   return { value, text: Number.isFinite(value) ? reading(value, share, item.kind) : "" };
 }
