@@ -14,7 +14,7 @@ import tarfile
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -101,17 +101,13 @@ DRAW = """async ([count, series, points, grows, updates]) => {
     const all = (more) => charts.forEach((chart) => chart.forEach((one, n) => grow(one, n, more)));
     all(points);
     const draw = await MAKE(charts, 720, count > 1 ? 120 : 600, host), frame = () => new Promise(requestAnimationFrame);
-    let spent = 0;
     for (let n = 0; n < updates; n++) {
         all(grows);
-        const begun = performance.now();
         draw();
-        spent += performance.now() - begun;
         await frame();
     }
     await frame();
     host.remove();
-    return spent / Math.max(1, updates);
 }"""
 
 
@@ -208,7 +204,7 @@ def processor(devtools: Any) -> float:
 
 
 def libraries(chromium: Any) -> str:
-    """Return what an update costs each contestant: of the page's thread, and of the browser's processes."""
+    """Return what an update costs each contestant, in processor time of all of the browser's processes."""
     devtools = chromium.new_browser_cdp_session()
     with tempfile.TemporaryDirectory() as folder:
         scripts = download(Path(folder))
@@ -219,25 +215,24 @@ def libraries(chromium: Any) -> str:
             found = "if (typeof uPlot !== 'undefined') window.uPlot = uPlot;"
             pages[name].evaluate(f"() => {{ (function () {{ {text}\n {found} }}).call(window); }}")
         for what, sizes in DRAWN.items():
-            spent: dict[str, list[Sequence[float]]] = {name: [] for name in CONTESTANTS}
+            spent: dict[str, list[float]] = {name: [] for name in CONTESTANTS}
             for _ in range(ROUNDS):
                 for name, make in CONTESTANTS.items():
                     draw = DRAW.replace("MAKE", f"({make})")
                     spent[name].append(_update(pages[name], devtools, draw, [*sizes, GROWS[what]]))
             for name, rounds in spent.items():
-                thread, whole = np.median(rounds, axis=0) * 1000
-                told.append(f"{what}, {name}: {thread:.1f} ms of the page's thread, {whole:.1f} ms of the processor")
+                told.append(f"{what}, {name}: {np.median(rounds) * 1000:.0f} ms of the processor")
     return "\n".join(told)
 
 
-def _update(page: Any, devtools: Any, draw: str, arguments: list[Any]) -> Sequence[float]:
-    """Return the seconds of an update: those of the thread of the page, and of the processor."""
-    spent, thread = [], 0.0
+def _update(page: Any, devtools: Any, draw: str, arguments: list[Any]) -> float:
+    """Return the processor seconds of an update."""
+    spent = []
     for updates in (5, 0, UPDATES):  # the first warms up, the second costs what is made once
         before = processor(devtools)
-        thread = page.evaluate(draw, [*arguments, updates])
+        page.evaluate(draw, [*arguments, updates])
         spent.append(processor(devtools) - before)
-    return thread / 1000, (spent[2] - spent[1]) / UPDATES
+    return (spent[2] - spent[1]) / UPDATES
 
 
 def main(*wanted: str) -> None:
