@@ -51,9 +51,10 @@ OBSERVE = """() => {
 }"""
 MOVE = """() => { let n = 0; window.mover = setInterval(() => {
     n += 1;
-    const canvas = document.querySelectorAll("main canvas")[1 + n % 4], box = canvas.getBoundingClientRect();
+    const plots = document.querySelectorAll("[data-plot]"), plot = plots[n % Math.min(4, plots.length)];
+    const box = plot.getBoundingClientRect();
     const [clientX, clientY] = [box.left + 60 + (n * 7) % 700, box.top + 30];
-    canvas.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY, pointerType: "mouse" }));
+    plot.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY, pointerType: "mouse" }));
     scrollTo(0, Math.abs((n * 5) % 1800 - 900));
 }, 16); }"""
 FRAMES = "() => frames_.splice(0)"
@@ -133,27 +134,28 @@ def page(chromium: Any) -> str:
         full.nth(CHARTS - 1).wait_for(state="attached", timeout=60_000)
         window.page.wait_for_timeout(SETTLE * 1000)
         window.page.evaluate(OBSERVE)
-        rest = _page(chromium, window, "at rest")
+        rest = frames(chromium, window, "page, at rest")
         window.page.evaluate(MOVE)
-        moved = _page(chromium, window, "pointed at and scrolled")
+        moved = frames(chromium, window, "page, pointed at and scrolled")
         window.end()
         server.communicate("")
     return "\n".join([rest, moved])
 
 
-def _page(chromium: Any, window: Visit, how: str) -> str:
+def frames(chromium: Any, window: Visit, how: str) -> str:
     """Return the frames of some seconds, and the tasks of the page's main thread, which the browser traces."""
     chromium.start_tracing(page=window.page, categories=TRACED)
     window.page.evaluate(FRAMES)
     window.page.wait_for_timeout(WATCHED * 1000)
-    frames = np.array(window.page.evaluate(FRAMES))
+    shown = np.array(window.page.evaluate(FRAMES))
     tasks = _tasks(json.loads(chromium.stop_tracing())["traceEvents"])
     told = (
         f"{int((tasks[:, n] > LONG).sum())} tasks above {LONG:.0f} ms of {what} (longest {tasks[:, n].max():.0f} ms)"
         for n, what in enumerate(("processor time", "wall time"))
     )
-    rate = f"{1000 / frames.mean():.0f} frames a second (95 % within {np.quantile(frames, 0.95):.0f} ms)"
-    return f"page, {how}, {WATCHED:.0f} s: {rate}, {', '.join(told)}"
+    rate = f"{1000 / shown.mean():.0f} frames a second (95 % within {np.quantile(shown, 0.95):.0f} ms)"
+    share = f"{tasks[:, 0].sum() / WATCHED:.0f} ms of processor time a second"
+    return f"{how}, {WATCHED:.0f} s: {rate}, {share}, {', '.join(told)}"
 
 
 def _tasks(events: Sequence[dict[str, Any]]) -> np.ndarray:

@@ -1,4 +1,5 @@
 // What the page asks the server for, and how the answers enter the store.
+import { detail } from "./charts/axis.js";
 import { Connection } from "./connection.js";
 import { enter, socket, tabs } from "./entering.js";
 import { curves, POINTS, remember, whole } from "./series.js";
@@ -26,9 +27,9 @@ export const request = (what, more) => connection.request(what, more);
 export async function start() {
   const server = await enter();
   if (!server) return store.set({ connection: "denied" });
-  const laid = await tabs(), { axis = "iteration", smoothing = 0.9 } = laid.find((tab) => tab.view === "train") ?? {};
+  const laid = await tabs(), { axis = "iteration", log = false, smoothing = 0.9, columns = 1, tight = false } = laid.find((tab) => tab.view === "train") ?? {};
   store.subscribe(magnify);
-  store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, smoothing });
+  store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, logAxis: log, smoothing, columns, tight });
   connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
   connection.start();
   return undefined;
@@ -137,7 +138,7 @@ function follow() {
 
 // While the charts are zoomed, show as many points of that part as of the whole run otherwise.
 async function magnify() {
-  const { axis, range } = store.get(), part = JSON.stringify([range, axis, wanted]);
+  const { axis } = store.get(), range = detail(store.get()), part = JSON.stringify([range, axis, wanted]);
   if (part === closer) return;
   closer = part;
   await new Promise((resolve) => setTimeout(resolve, CALM)); // until the zooming rests

@@ -4,7 +4,7 @@ import { t } from "../words.js";
 
 const NUMERIC = ["number", "whole"];
 const BETTER_HIGH = /(accuracy|precision|recall|f1|score|r2|auc)$/;
-const MOST = 60; // series of one pattern
+const MOST = 500; // series of one pattern
 
 export const numeric = (entry) => NUMERIC.includes(entry.type);
 
@@ -50,11 +50,16 @@ export function usual(entries, trainer) {
   return lanes;
 }
 
-// The series of a lane: entries in the order of its patterns, each once.
+const known = new Map(); // by patterns and trainer: the series, as long as the entries are the same
+
+// The series of a lane: entries in the order of its patterns, each once; the same list as long as nothing changes.
 export function series(lane, entries, trainer) {
+  const key = `${trainer} ${lane.patterns.join(" ")}`, last = known.get(key);
+  if (last?.entries === entries) return last.made;
   const seen = new Map();
   for (const pattern of lane.patterns) for (const entry of found(entries, pattern, trainer)) seen.set(entry.address, entry);
-  return [...seen.values()];
+  known.set(key, { entries, made: [...seen.values()] });
+  return known.get(key).made;
 }
 
 // The shortest names that tell several addresses apart.
