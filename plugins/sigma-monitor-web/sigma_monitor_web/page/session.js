@@ -1,7 +1,7 @@
 // What the page asks the server for, and how the answers enter the store.
 import { Connection } from "./connection.js";
 import { enter, socket, tabs } from "./entering.js";
-import { curves, POINTS, remember, whole } from "./series.js";
+import { curves, pixels, remember, whole } from "./series.js";
 import { ENDS, pulse, store } from "./store.js";
 import { t } from "./words.js";
 
@@ -28,6 +28,7 @@ export async function start() {
   if (!server) return store.set({ connection: "denied" });
   const laid = await tabs(), { axis = "iteration", smoothing = 0.9 } = laid.find((tab) => tab.view === "train") ?? {};
   store.subscribe(magnify);
+  addEventListener("resize", widen);
   store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, smoothing });
   connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
   connection.start();
@@ -125,12 +126,21 @@ export function look(trainer) {
   lookAround(trainer).then(follow);
 }
 
+// A wider window, or one that is zoomed out, shows more points.
+function widen() {
+  if (pixels() <= curves.most) return;
+  curves.most = pixels();
+  closer = "";
+  magnify();
+  if (store.get().connection === "online" && store.get().hello) follow();
+}
+
 // What the page has already is told by cursors and numbers.
 function follow() {
   const { journal, messages, tickets, trainer } = store.get(), last = (rows) => rows.at(-1)?.[0] ?? 0;
   unfollow();
   unfollow = connection.subscribe("follow", {
-    every: EVERY, trainer, addresses: wanted, after: curves.cursors(wanted), most: POINTS, journal: last(journal), messages: last(messages),
+    every: EVERY, trainer, addresses: wanted, after: curves.cursors(wanted), most: curves.most, journal: last(journal), messages: last(messages),
     tickets: tickets.reduce((most, ticket) => (ticket.state === "queued" ? most : Math.max(most, ticket.number)), 0),
   }, take, unfollowed);
 }
@@ -143,7 +153,7 @@ async function magnify() {
   await new Promise((resolve) => setTimeout(resolve, CALM)); // until the zooming rests
   if (part !== closer) return;
   const over = axis === "clock" ? "second" : "iteration";
-  const answer = range ? await request("series", { addresses: wanted, span: range, over, most: POINTS }).catch(report) : {};
+  const answer = range ? await request("series", { addresses: wanted, span: range, over, most: curves.most }).catch(report) : {};
   if (part !== closer || !answer) return;
   curves.magnify(answer);
   store.set(({ drawn: count }) => ({ drawn: count + 1 }));
@@ -168,7 +178,7 @@ export function take(event) {
   const patch = {};
   if (event.status) Object.assign(patch, { status: event.status, speed: speed(state, event.status) });
   if (event.series && curves.take(event.series)) patch.drawn = state.drawn + 1;
-  if (event.series && wanted.some((address) => curves.crowded(address))) follow();
+  if (event.series && wanted.some((address) => curves.unfit(address))) follow();
   if (event.status && newcomer(state, event.status)) refreshSoon();
   const journal = unseen(state.journal, event.journal);
   if (journal !== state.journal) {
