@@ -8,6 +8,8 @@ import { t } from "./words.js";
 const EVERY = 0.25; // seconds between the events that are followed
 const PARTING = 20000; // milliseconds after the end of a run for which its server is looked for
 const CALM = 150; // milliseconds without zooming, after which more points are asked for
+const AGAIN = 1000; // milliseconds after an error until it is subscribed again
+const SILENCE = 5000, LISTENING = 500; // milliseconds without a word from the run that are too many; between two looks
 const SETTLING = ["set", "undo", "rewind", "reset"];
 const LASTING = 2000; // rows of the journal, tickets and messages that the page keeps
 
@@ -30,9 +32,22 @@ export async function start() {
   store.subscribe(magnify);
   addEventListener("resize", widen);
   store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, smoothing });
-  connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
+  connection = new Connection(socket(), { changed });
   connection.start();
+  setInterval(listen, LISTENING);
   return undefined;
+}
+
+// Notice that the run says nothing, although its server is connected, and that it speaks again: it says how it is every two seconds.
+function listen() {
+  const { connection: now, hello, silent } = store.get(), passed = performance.now() - pulse.seen;
+  const seconds = now === "online" && hello && passed > SILENCE ? Math.floor(passed / 1000) : 0;
+  if (seconds !== silent) store.set({ silent: seconds });
+}
+
+function hear() {
+  pulse.seen = performance.now();
+  listen();
 }
 
 // Reset: the other end has changed.
@@ -67,6 +82,7 @@ async function greet() {
   if (before && (before.process !== hello.process || before.folder !== hello.folder)) forget();
   const trainer = hello.trainers.includes(store.get().trainer) ? store.get().trainer : (hello.trainers[0] ?? "");
   store.set({ hello, trainer, status: await request("status") });
+  hear();
   document.title = t("title", { name: hello.name });
   await lookAround(trainer);
   follow();
@@ -90,6 +106,11 @@ async function load(what, more) {
 export async function refresh() {
   const { trainer } = store.get();
   await Promise.all([load("entries", { pattern: "**" }), load("hooks", { trainer })]);
+  rememberFirst();
+}
+
+// Settings that nobody has set have their first values.
+function rememberFirst() {
   const set = new Set(store.get().journal.filter(([, row]) => row.command === "set").map(([, row]) => whole(row)));
   for (const entry of store.get().entries) if (entry.settable && !set.has(entry.address)) remember(entry.address, entry.value);
 }
@@ -159,11 +180,12 @@ async function magnify() {
   store.set(({ drawn: count }) => ({ drawn: count + 1 }));
 }
 
-// A removed address ends the subscription: list the addresses, and subscribe again.
+// An error ends the subscription: it is shown until another one has news.
 function unfollowed(error) {
   if (error.kind === "offline") return;
-  report(error);
-  setTimeout(() => refresh().then(follow), 1000);
+  hear();
+  store.set({ trouble: error.message });
+  setTimeout(follow, AGAIN);
 }
 
 const unseen = (old, fresh) => {
@@ -174,12 +196,12 @@ const unseen = (old, fresh) => {
 
 // The news since the last event, all at once.
 export function take(event) {
+  hear();
   const state = store.get();
-  const patch = {};
+  const patch = { trouble: "" };
   if (event.status) Object.assign(patch, { status: event.status, speed: speed(state, event.status) });
   if (event.series && curves.take(event.series)) patch.drawn = state.drawn + 1;
   if (event.series && wanted.some((address) => curves.unfit(address))) follow();
-  if (event.status && newcomer(state, event.status)) refreshSoon();
   const journal = unseen(state.journal, event.journal);
   if (journal !== state.journal) {
     patch.journal = journal;
@@ -191,8 +213,9 @@ export function take(event) {
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
   const states = event.states && (Array.isArray(event.states) ? event.states : event.states[state.trainer]);
   if (states) patch.states = states;
-  for (const name of ["branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
+  for (const name of ["entries", "branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
+  if (event.entries) rememberFirst();
   if (event.status && ENDS.includes(event.status.status) && !ENDS.includes(state.status?.status)) load("results", {});
   if (rooted(store.get())) load("branches", { trainer: state.trainer });
 }
@@ -209,13 +232,6 @@ function rooted({ branches, status, trainer }) {
 // Whether a question has not been asked yet: each is asked once.
 const asked = new Set();
 const asks = (question) => !asked.has(question) && Boolean(asked.add(question));
-
-// Whether something is published that the page has no entry for.
-
-function newcomer({ entries, trainer }, status) {
-  const fresh = Object.keys(status.trainers?.[trainer]?.values ?? {}).filter((name) => asks(`${trainer} ${name}`));
-  return fresh.some((name) => !entries.some((entry) => entry.address === name || entry.address === `${trainer}.${name}`));
-}
 
 // A ticket is told the time at which it was first seen: refused ones stand in no journal.
 function merged(old, fresh, status) {

@@ -19,6 +19,7 @@ export const WORDS = {
   "connection.connecting": ["connecting", "verbindet"],
   "connection.online": ["connected", "verbunden"],
   "connection.reading": ["connected, reading only", "verbunden, nur lesend"],
+  "connection.silent": ["no word from the run for {n} s", "seit {n} s nichts vom Lauf"],
   "connection.offline": ["not connected", "getrennt"],
   "connection.over": ["run ended", "der Lauf ist zu Ende"],
   "connection.denied": ["access denied", "kein Zutritt"],
@@ -34,6 +35,7 @@ export const WORDS = {
   "actions": ["Actions", "Aktionen"],
   "banner.offline": ["Connection lost. Training continues without this page, which shows the last values received.", "Die Verbindung ist weg. Das Training läuft ohne diese Seite weiter; zu sehen ist, was zuletzt bekannt war."],
   "banner.denied": ["This link is invalid or has expired. Open the last link that the run printed.", "Dieser Link gilt nicht oder nicht mehr. Öffne den, den der Lauf zuletzt gezeigt hat."],
+  "banner.trouble": ["The run does not send what is new, and is asked again: {why}", "Der Lauf schickt nichts Neues und wird wieder gefragt: {why}"],
   "banner.failed": ["Training failed.", "Das Training ist gescheitert."],
 
   // playback
@@ -108,6 +110,7 @@ export const WORDS = {
   "say.applied": ["{what}: applied at iteration {at}", "{what}: gilt seit Iteration {at}"],
   "say.refused": ["{what}: refused. {why}", "{what}: abgelehnt. {why}"],
   "say.silent": ["The run did not start within a minute.", "Der Lauf hat binnen einer Minute nicht begonnen."],
+  "say.nothing": ["The run has said nothing for {n} s. Send it again once the run speaks.", "Der Lauf sagt seit {n} s nichts. Gib den Befehl noch einmal, sobald er sich meldet."],
   "say.offline": ["Not connected.", "Es gibt keine Verbindung."],
 
   // keys
