@@ -171,6 +171,7 @@ export const WORDS = {
   "trend.down": ["down by", "gefallen um"],
   "trend.flat": ["unchanged,", "unverändert,"],
   "trend.epoch": ["last epoch|in {n} epochs", "letzte Epoche|in {n} Epochen"],
+  "lane.cost": ["Cost {name}", "Kosten {name}"],
   "lane.options": ["Options of {name}", "Optionen von {name}"],
   "lane.up": ["Up", "Hoch"],
   "lane.down": ["Down", "Runter"],
