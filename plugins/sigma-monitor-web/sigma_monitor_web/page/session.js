@@ -1,6 +1,7 @@
 // What the page asks the server for, and how the answers enter the store.
 import { Connection } from "./connection.js";
 import { enter, socket, tabs } from "./entering.js";
+import { fits } from "./origin.js";
 import { curves, pixels, remember, whole } from "./series.js";
 import { ENDS, pulse, store } from "./store.js";
 import { t } from "./words.js";
@@ -111,8 +112,8 @@ export async function refresh() {
 
 // Settings that nobody has set have their first values.
 function rememberFirst() {
-  const set = new Set(store.get().journal.filter(([, row]) => row.command === "set").map(([, row]) => whole(row)));
-  for (const entry of store.get().entries) if (entry.settable && !set.has(entry.address)) remember(entry.address, entry.value);
+  const { journal, entries } = store.get(), set = [...new Set(journal.filter(([, row]) => row.command === "set").map(([, row]) => whole(row)))];
+  for (const entry of entries) if (entry.settable && !set.some((pattern) => fits(pattern, entry))) remember(entry.address, entry.value);
 }
 
 function refreshSoon() {

@@ -58,7 +58,7 @@ function series(pen, item, { axis, sx }, sy, colours, alone) {
   }
   curve(pen, line, values, span, sx, sy, { colour, width: 2 });
   if (kind === "sparse" && span[1] - span[0] < 90) points(pen, line, values, span, sx, sy, { colour, paper: colours.surface });
-  if (item.best) disc(pen, sx(line.x[item.best.at]), sy(values[item.best.at]), 7, null, colour);
+  if (item.best) disc(pen, sx(line.x[item.best.at]), sy(item.best.value), 7, null, colour);
   return undefined;
 }
 
@@ -115,7 +115,7 @@ function Options({ lane, entries, change, remove, close, move }) {
 }
 
 const told = (shape, scene) => {
-  const parts = shape.items.filter((item) => item.line && !item.hidden).map((item) => t("lane.says", { name: item.name, value: item.now.text, n: count(item.line.length) }));
+  const parts = shape.items.filter((item) => item.line && !item.hidden).map((item) => t("lane.says", { name: item.name, value: [item.now.text, item.what].filter(Boolean).join(" "), n: count(item.line.length) }));
   const known = shape.baselines.map((one) => t("baseline.says", { name: one.name, value: one.text }));
   return `${shape.title}: ${[...parts, ...known].join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;
 };

@@ -2,6 +2,7 @@
 import { chain, curves, lines, smoothed, Stretch, upper, whole } from "../series.js";
 import { ofTrainer } from "../store.js";
 import { exact, figure, percent, tick } from "../numbers.js";
+import { t } from "../words.js";
 import { kept } from "../playback.js";
 import { column, makeAxis } from "./axis.js";
 import { flags, told } from "./marks.js";
@@ -103,6 +104,9 @@ function kindOf(entry, line) {
   return (line?.length ?? 0) >= DENSE && !/\.(validation|test)\./.test(entry.address) ? "dense" : "sparse";
 }
 
+// Which of the numbers of its name a series shows, in words; evaluations and settings have one alone.
+const whatOf = (entry, kind, smoothing) => (kind === "dense" && smoothing ? t("number.smoothed") : /^[^.]+\.training\./.test(entry.address) && kind !== "steps" ? t("number.step") : "");
+
 // The lowest and highest value that can be seen.
 function bounds(items, axis, log) {
   let low = Infinity, high = -Infinity;
@@ -135,7 +139,7 @@ export function layout(lane, entries, scene, smoothing) {
   const items = entries.map((entry, i) => {
     const found = scene.found.get(entry.address), line = found?.alive ?? null, kind = kindOf(entry, line);
     const shown = line ? (kind === "dense" ? smoothOf(found, smoothing) : line.value) : null;
-    return { entry, name: names[i], line, left: found?.left ?? [], kind, values: shown, hidden: (lane.hidden ?? []).includes(entry.address), colour: colour.get(entry.address) };
+    return { entry, name: names[i], what: whatOf(entry, kind, smoothing), line, left: found?.left ?? [], kind, values: shown, hidden: (lane.hidden ?? []).includes(entry.address), colour: colour.get(entry.address) };
   });
   const share = entries.length > 0 && entries.every(asPercent);
   for (const item of items) Object.assign(item, { best: best(item), now: newest(item, scene, share) });
@@ -218,9 +222,10 @@ function labels(items, sy, tall) {
 // The best value so far of a rising series: its place, and whether it is the newest.
 function best(item) {
   if (!item.line?.length || item.kind !== "sparse" || !betterHigh(item.entry.address)) return null;
+  const { high, value, length } = item.line; // of points that stand for several
   let at = 0;
-  for (let i = 1; i < item.line.length; i++) if (item.line.value[i] >= item.line.value[at]) at = i;
-  return { at, newest: at === item.line.length - 1 && item.line.length > 1 };
+  for (let i = 1; i < length; i++) if (high[i] >= high[at]) at = i;
+  return { at, value: high[at], newest: length > 1 && value[length - 1] >= high[at] };
 }
 
 // The headline number of a lane, its series, and its change in the last epoch.
@@ -233,5 +238,5 @@ function big(items, scene, share) {
   for (let i = last - 1; i >= 0 && before < 0; i--) if (line.epoch[i] <= epoch - 1) before = i;
   const change = before >= 0 && item.kind !== "steps" ? now - item.values[before] : null;
   const size = change === null ? "" : share ? percent(Math.abs(change)) : figure(Math.abs(change), 3);
-  return { number: reading(now, share, item.kind), whose: items.length > 1 || item.kind !== "steps" ? item.name : "", trend: change === null ? null : { up: change > 0, flat: change === 0, size, epochs: epoch - line.epoch[before] }, steps: item.kind === "steps" };
+  return { number: reading(now, share, item.kind), whose: items.length > 1 || item.kind !== "steps" ? [item.name, item.what].filter(Boolean).join(", ") : "", trend: change === null ? null : { up: change > 0, flat: change === 0, size, epochs: epoch - line.epoch[before] }, steps: item.kind === "steps" };
 }

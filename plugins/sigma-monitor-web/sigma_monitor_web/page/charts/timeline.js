@@ -1,6 +1,6 @@
 // The timeline: the current line is straight, abandoned branches hang below; kept states; the range that confirms a rewind.
 import { html, useLayoutEffect, useRef } from "../lib.js";
-import { actions, epochNow, kept, nearest } from "../playback.js";
+import { actions, kept, nearest } from "../playback.js";
 import { maySteer, store, useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
@@ -106,7 +106,7 @@ function beside(pen, scene, colours) {
   if (end > scene.frame.right + 1) return;
   if (end > scene.frame.right - 24) write(pen, t("now"), at, LINE - 2, strong);
   else write(pen, t("now"), end, LINE - 12, { ...strong, align: "center" });
-  const epochs = scene.about?.epochs, left = Number.isFinite(epochs) ? Math.max(0, epochs - epochNow(scene.state)) : null;
+  const epochs = scene.about?.epochs, left = Number.isFinite(epochs) ? Math.max(0, epochs - scene.about.epoch) : null;
   if (left !== null) write(pen, left ? t("epochs.left", { n: count(left) }) : t("epochs.none"), at, LINE + 14, { ...own, colour: colours["ink-3"] });
 }
 
