@@ -205,7 +205,8 @@ export const reading = (value, share, kind) => (share ? percent(value) : kind ==
 
 // The newest value of a series in the stretch shown: as a number and as text.
 function newest(item, scene, share) {
-  const seen = item.line?.length && !item.hidden ? upper(item.line.x, item.line.length, scene.axis.high) - 1 : -1;
+  const { line, hidden } = item, { axis, state } = scene; // unless zoomed, the newest point may be beyond the end of the axis
+  const seen = line?.length && !hidden ? (state.range ? upper(line.x, line.length, axis.high) : line.length) - 1 : -1;
   const value = seen < 0 ? NaN : item.values[seen];
   return { value, text: Number.isFinite(value) ? reading(value, share, item.kind) : "" };
 }
