@@ -131,8 +131,8 @@ class Following:
         """Return all entries if there are others than before, or some have their first value; match patterns again."""
         if now < self._listed:
             return {}
-        began, entries, known = time.perf_counter(), self.view.entries(), self._seen.get("entries", {})
-        types = {one.address: known.get(one.address, ANY) if one.type == ANY else one.type for one in entries}
+        began, entries, before = time.perf_counter(), self.view.entries(), self._seen.get("entries", {})
+        types = {each.address: before.get(each.address, ANY) if each.type == ANY else each.type for each in entries}
         news = self._describe_change("entries", types)
         if news:
             matches = [address for pattern in self.patterns for address in self._look_up(pattern)]

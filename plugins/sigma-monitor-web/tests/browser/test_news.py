@@ -12,23 +12,25 @@ from typing import Any
 
 import pytest
 
-RARELY = ("--set", 'hooks.score.every="40 epochs"')
+RARELY = ("--set", 'hooks.score.every="29000 epochs"')
 
 
 @pytest.fixture
 def early(browsers: Any, tmp_path: Path) -> Iterator[Any]:
-    """Return a run that evaluates for the first time some seconds after it has begun."""
+    """Return a run that does not evaluate until it is told to."""
     with browsers.run(tmp_path, "digits", *browsers.ENDLESS, *browsers.SLOWLY, *RARELY) as run:
         yield run
 
 
 def test_what_is_published_after_the_page_was_opened_appears_by_itself(early: Any, visit: Any) -> None:
     window = visit()
+    window.page.set_default_timeout(120_000)
     window.page.goto(early.link)
     loss = window.page.get_by_role("region", name="Loss", exact=True)
     loss.get_by_role("img", name=re.compile("training now")).wait_for()
     assert loss.get_by_role("img", name=re.compile("validation now")).count() == 0
-    loss.get_by_role("img", name=re.compile("training now .*; validation now")).wait_for(timeout=60_000)
+    early.sigma("set", "hooks.score.every", "1 epoch", "--run", str(early.results))
+    loss.get_by_role("img", name=re.compile("training now .*; validation now")).wait_for()
     window.page.get_by_role("region", name="Accuracy", exact=True).get_by_role("img", name=re.compile("now")).wait_for()
     assert window.page.get_by_role("region", name="F1", exact=True).count() == 0
     early.sigma("attach", "more", '{type = "f1", on = "validation", every = "1 epoch"}', "--run", str(early.results))

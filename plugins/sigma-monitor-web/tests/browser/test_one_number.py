@@ -111,16 +111,16 @@ def test_the_page_and_the_shell_tell_the_same_numbers_and_which_they_are(trainin
         return value
 
     page.goto(training.link)
-    page.get_by_role("img", name=re.compile(r"training now \S+ smoothed, \d{3}")).first.wait_for()
+    page.get_by_role("img", name=re.compile(r"training now \S+, smoothed, \d{3}")).first.wait_for(timeout=120_000)
     page.get_by_role("button", name="Pause", exact=True).click()
     page.get_by_role("region", name="Playback").get_by_text("Paused", exact=True).wait_for()
     page.wait_for_timeout(500)
     done = page.get_by_role("term").filter(has_text="Epochs done").locator("xpath=following-sibling::dd").inner_text()
     assert int(done.split()[0]) == got("trainer.epoch")
     page.get_by_label("Smoothing").fill("0")
-    last = page.get_by_role("img", name=re.compile("training now .* of the last iteration")).first
+    last = page.get_by_role("img", name=re.compile("training now .*, of the last iteration")).first
     last.wait_for()
-    shown = float(re.search(r"training now ([\d.]+) of", last.get_attribute("aria-label"))[1])
+    shown = float(re.search(r"training now ([\d.]+), of", last.get_attribute("aria-label"))[1])
     assert abs(shown - got("trainer.training.loss")) < 0.0006
     told = training.sigma("get", "trainer.training.loss", "--run", str(training.results))
     assert told.split(maxsplit=2)[2].strip() == "of the last iteration"

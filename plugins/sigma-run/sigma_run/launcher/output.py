@@ -21,7 +21,7 @@ from sigma_kernel.tables import align_rows
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
 
-MEANS = re.compile(r"(^|\.)training\.(loss|cost\..+)$")  # of which summaries have the mean of the last epoch
+MEANS = re.compile(r"(?:^|\.)training\.(?:loss|cost\..++)$")  # of which summaries have the mean of the last epoch
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 

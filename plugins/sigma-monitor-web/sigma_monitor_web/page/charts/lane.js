@@ -115,7 +115,7 @@ function Options({ lane, entries, change, remove, close, move }) {
 }
 
 const told = (shape, scene) => {
-  const parts = shape.items.filter((item) => item.line && !item.hidden).map((item) => t("lane.says", { name: item.name, value: [item.now.text, item.what].filter(Boolean).join(" "), n: count(item.line.length) }));
+  const parts = shape.items.filter((item) => item.line && !item.hidden).map((item) => t("lane.says", { name: item.name, value: [item.now.text, item.what].filter(Boolean).join(", "), n: count(item.line.length) }));
   const known = shape.baselines.map((one) => t("baseline.says", { name: one.name, value: one.text }));
   return `${shape.title}: ${[...parts, ...known].join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;
 };
