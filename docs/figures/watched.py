@@ -130,7 +130,7 @@ def page(chromium: Any) -> str:
         assert server.stdout is not None
         window = Visit.begin(chromium)
         window.page.goto(server.stdout.readline().split()[-1])
-        full = window.page.get_by_role("img", name=re.compile(r": .* 1[0-9],[0-9]{3} points"))
+        full = window.page.get_by_role("img", name=re.compile(r": .* [1-9],[0-9]{3} points"))
         full.nth(CHARTS - 1).wait_for(state="attached", timeout=60_000)
         window.page.wait_for_timeout(SETTLE * 1000)
         window.page.evaluate(OBSERVE)

@@ -13,6 +13,7 @@ import click
 import pytest
 
 from sigma_kernel import catalogue
+from sigma_kernel.contracts import AddressEntry
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import live
@@ -262,6 +263,21 @@ def test_values_are_printed_in_columns(serve: Any, capsys: pytest.CaptureFixture
     ]
     assert main(["get", "trainer.epoch*", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"trainer.epoch": 3, "trainer.epochs": "inf"}
+
+
+def test_values_of_training_say_which_they_are(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = serve()
+    for name, words in {"loss": "Of the last iteration.", "epoch.loss": "Mean of the epoch so far."}.items():
+        address = f"trainer.training.{name}"
+        view.values[address] = 0.25
+        view.entries_of[address] = AddressEntry(address, "number", 0.25, doc=words)
+    assert main(["get", "trainer.training.**"]) == 0
+    assert {tuple(line.split(maxsplit=2)) for line in capsys.readouterr().out.splitlines()} >= {
+        ("trainer.training.loss", "0.25", "of the last iteration"),
+        ("trainer.training.epoch.loss", "0.25", "mean of the epoch so far"),
+    }
+    assert main(["get", "trainer.training.loss", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"trainer.training.loss": 0.25}
 
 
 def test_a_terminal_gets_lines_of_its_width(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from sigma_kernel import Moment, catalogue
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Ticket
-from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation
+from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation, subscriptions
 from sigma_testing import FakeView
 from sigma_testing.watching import FakeTrainerView
 
@@ -477,6 +478,56 @@ def test_following_tells_everything_once() -> None:
     shown.texts.append("more")
     (third,) = events(conversation, 4)
     assert third.keys() == {"status", "messages"}
+
+
+def test_what_is_published_later_is_followed_by_its_pattern() -> None:
+    late = "trainer.validation.loss"
+    shown = view(measured={LOSS: [1.0]})
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "follow", "every": 0.5, "addresses": ["trainer.*.loss"]}')
+    assert events(conversation, 0)[0]["series"].keys() == {LOSS}
+    shown.values[late], shown.entries_of[late] = None, AddressEntry(late)  # a hook declares it
+    (declared,) = events(conversation, 1)
+    assert (late, "any") in [(one["address"], one["type"]) for one in declared["entries"]]
+    assert "series" not in declared
+    shown.values[late], shown.entries_of[late] = 0.5, AddressEntry(late, "number", 0.5)
+    shown.measured[late] = [0.5]
+    (published,) = events(conversation, 2)
+    assert (late, "number", 0.5) in [(one["address"], one["type"], one["value"]) for one in published["entries"]]
+    assert published["series"][late]["stretches"][0]["value"] == [0.5]
+    shown.values[late], shown.entries_of[late] = None, AddressEntry(late)  # what was published once stays a number
+    assert [[*event] for event in events(conversation, 4)] == [["status"]]
+
+
+def test_an_address_is_followed_before_it_is_published_and_one_of_no_trainer_is_no_error() -> None:
+    late = "trainer.late"
+    shown = view()
+    conversation = Conversation(shown)
+    conversation.receive(json.dumps({"id": 1, "do": "follow", "every": 0.5, "addresses": [late, "nobody.late"]}))
+    assert "series" not in events(conversation, 0)[0]
+    shown.measured[late] = [1.0]
+    (event,) = events(conversation, 1)
+    assert event["series"].keys() == {late}
+
+
+def test_more_addresses_than_an_event_holds_are_not_sent_but_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MOST_ENTRIES", 3)
+    conversation = Conversation(view(measured={LOSS: [1.0]}))
+    conversation.receive('{"id": 1, "do": "follow", "addresses": ["**.loss"]}')
+    (first,) = events(conversation, 0)
+    assert "entries" not in first
+    assert first["series"].keys() == {LOSS}
+
+
+def test_addresses_that_take_long_to_list_are_listed_the_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, seconds = view(), iter(np.arange(0, 100, 0.04))  # 40 ms each
+    monkeypatch.setattr(subscriptions, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "follow", "every": 0.5}')
+    events(conversation, 0)
+    shown.values["trainer.late"] = 1.0
+    assert [at for at in (1, 2, 3.9) for event in events(conversation, at) if "entries" in event] == []
+    assert "entries" in events(conversation, 5)[0]
 
 
 def test_following_goes_on_from_what_is_known() -> None:

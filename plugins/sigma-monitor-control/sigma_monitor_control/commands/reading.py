@@ -78,19 +78,29 @@ def get_values(patterns: tuple[str, ...], run: str | None, trainer: str | None, 
     """Print the values that each PATTERN means.
 
     PATTERN is an address, its last levels where these are unique (learning_rate), or a pattern, in which `*` stands for
-    any part and `**` for any number of levels: 'trainer*.optimiser.*'. Arrays are summarised.
+    any part and `**` for any number of levels: 'trainer*.optimiser.*'. Arrays are summarised. What training measures
+    says whether it is of the last iteration, or the mean of the epoch.
     """
     with connect(run) as client:
         values = {address: value for glob in patterns for address, value in _read_values(client, glob, trainer).items()}
+        words = (
+            {} if as_json else {a: what for glob in patterns for a, what in _read_words(client, glob, trainer).items()}
+        )
     if as_json:
         document(values)
     else:
-        columns((address, show(value)) for address, value in values.items())
+        columns((address, show(value), words.get(address, "")) for address, value in values.items())
 
 
 def _read_values(client: Any, pattern: str, trainer: str | None) -> dict[str, Any]:
     """Return values as JSON holds them: numbers that are not finite are strings."""
     return dict(client.request("get", pattern=pattern, trainer=trainer))
+
+
+def _read_words(client: Any, pattern: str, trainer: str | None) -> dict[str, str]:
+    """Return by address which of the values of training each is, in words."""
+    measured = (entry for entry in client.entries(pattern, trainer) if ".training." in entry["address"])
+    return {entry["address"]: entry["doc"].rstrip(".").lower() for entry in measured if not entry["settable"]}
 
 
 @click.command("watch")

@@ -21,6 +21,7 @@ POINTS, MOST_POINTS = 2000, 32_000  # of one series, and of all in an answer, wh
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
 WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
+NUMERIC = ("number", "whole")  # types of an entry
 MEASURED = ("training", "validation", "test")  # trainers publish their results below these
 
 
@@ -85,7 +86,7 @@ def _latest_values(view: View, name: str) -> dict[str, Any]:
 
 
 def _is_number(entry: AddressEntry) -> bool:
-    return entry.type in ("number", "whole") and entry.value is not None
+    return entry.type in NUMERIC and entry.value is not None
 
 
 def select_trainer(view: View, name: str | None) -> str:

@@ -1,8 +1,8 @@
 // Curves as growing typed arrays, by address and branch, and the queries of charts. Nothing here draws.
 
 const COLUMNS = ["iteration", "epoch", "second", "value", "low", "high"];
-export const POINTS = 4000; // of an address that are asked for, over the whole run or a part of it
-const CROWDED = 3 * POINTS; // that have come since: then the whole run is asked for again
+const POINTS = [300, 4000]; // of an address that are asked for: at least, and at most
+const CROWDED = 3; // times as many points as were asked for: then the whole run is asked for again
 const UNITS = 1000; // of smoothing in the length of a curve
 
 // The points of one branch, in the order in which they came.
@@ -81,10 +81,15 @@ function byBranch(stretches, branches = new Map()) {
   return branches;
 }
 
-// All curves that the page has, by address; `next` is the cursor to ask with, `detail` has more points of a part.
+// How many points of an address are asked for: one for each pixel of a chart that is as wide as the window.
+export const pixels = () => Math.min(POINTS[1], Math.max(POINTS[0], Math.ceil(innerWidth * devicePixelRatio)));
+
+// All curves that the page has, by address; `next` is the cursor to ask with, `most` how many points were asked for then, `detail`
+// has more points of a part.
 export class Curves {
-  constructor() {
+  constructor(most = POINTS[1]) {
     this.all = new Map();
+    this.most = most;
   }
 
   clear() {
@@ -95,13 +100,14 @@ export class Curves {
     return this.all.get(address) ?? null;
   }
 
-  // Where to go on; curves of too many points begin again, with few of the whole run.
+  // Where to go on; curves of too many points, or of fewer than a window shows that has grown, begin again with the whole run.
   cursors(addresses) {
-    return Object.fromEntries(addresses.map((address) => [address, this.crowded(address) ? 0 : this.get(address)?.next ?? 0]));
+    return Object.fromEntries(addresses.map((address) => [address, this.unfit(address) ? 0 : this.get(address)?.next ?? 0]));
   }
 
-  crowded(address) {
-    return [...(this.get(address)?.branches.values() ?? [])].reduce((sum, { length }) => sum + length, 0) > CROWDED;
+  unfit(address) {
+    const curve = this.get(address), points = [...(curve?.branches.values() ?? [])].reduce((sum, { length }) => sum + length, 0);
+    return points > CROWDED * this.most || curve?.most < this.most;
   }
 
   // Add the server's points; return whether any is new.
@@ -111,6 +117,7 @@ export class Curves {
       const curve = this.all.get(address) ?? { version: 0, branches: new Map(), detail: new Map() };
       this.all.set(address, curve);
       curve.next = next;
+      if (whole) curve.most = this.most;
       if (!stretches.length) continue;
       curve.branches = byBranch(stretches, whole ? new Map() : curve.branches);
       curve.version += 1;
@@ -130,7 +137,7 @@ export class Curves {
   }
 }
 
-export const curves = new Curves();
+export const curves = new Curves(pixels());
 
 // The address that a row of the journal is about, from the root; rows hold it from their trainer on.
 export const whole = (row) => (row.pattern?.startsWith(`${row.trainer}.`) ? row.pattern : `${row.trainer}.${row.pattern ?? ""}`);

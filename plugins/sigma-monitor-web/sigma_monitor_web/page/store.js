@@ -8,6 +8,8 @@ const INITIAL = {
   panels: [], // of plugins: {name, title, view}
   tabs: [], // of the layout; empty: all views
   connection: "connecting", // connecting, online, offline, denied, over
+  silent: 0, // seconds without a word from the run, once they are many
+  trouble: "", // why the page is not told what is new
   hello: null,
   trainer: "",
   status: null, // as the protocol gives it
@@ -61,7 +63,7 @@ export function createStore(first) {
 }
 
 export const store = createStore(INITIAL);
-export const pulse = { seen: 0 }; // when the server was last heard, by performance.now()
+export const pulse = { seen: 0 }; // when the run was last heard, by performance.now()
 export const pointer = createStore({ place: null, lane: null, y: null }); // the crosshair's place on the axis, and where in which chart: they change too often for the store
 
 // Redraw a component when its selection changes, compared by identity.

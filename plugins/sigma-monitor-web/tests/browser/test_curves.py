@@ -9,13 +9,13 @@ from typing import Any
 
 LOSS = "trainer.training.loss"
 FOLLOWED = """async ([most, lot]) => {
-  const { Curves, lines, POINTS } = await import("./series.js"), own = new Curves();
+  const { Curves, lines } = await import("./series.js"), own = new Curves();
   const whole = [{ number: 0, from: 0, to: Infinity }];
   const rows = (from, to, step = 1) => {
     const at = Array.from({ length: Math.max(0, Math.ceil((to - from) / step)) }, (_, i) => from + i * step);
     return { branch: 0, iteration: at, epoch: at, second: at, value: at, low: at, high: at };
   };
-  const few = (now) => rows(0, now, Math.ceil(now / POINTS));
+  const few = (now) => rows(0, now, Math.ceil(now / own.most));
   const serve = (after, now) => ({ next: now, whole: !after, stretches: [after ? rows(after, now) : few(now)] });
   for (let now = lot; now <= most; now += lot) own.take({ [""]: serve(own.cursors([""])[""], now) });
   const seen = () => [...lines(own.get(""), whole, "iteration").alive.x];

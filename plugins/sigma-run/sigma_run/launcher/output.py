@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,6 +20,8 @@ from sigma_kernel.plain import strict
 from sigma_kernel.tables import align_rows
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
+
+MEANS = re.compile(r"(?:^|\.)training\.(?:loss|cost\..++)$")  # of which summaries have the mean of the last epoch
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 
@@ -89,6 +92,11 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     starts = [0, *accumulate(2 + max(map(len, column)) for column in zip(*cells, strict=True))][:-1]
     for line, row in zip(align_rows(cells), cells, strict=True):
         click.echo(line if len(line) <= columns else _wrap_row(line, row, starts, columns))
+
+
+def name_metric(address: str) -> str:
+    """Return what a metric of a summary is called: a mean of an epoch is told from the value of an iteration."""
+    return f"{address} (mean of the epoch)" if MEANS.search(address) else address
 
 
 def width() -> int | None:

@@ -15,7 +15,7 @@ from sigma_kernel.errors import SigmaError
 from sigma_run.config.document import read
 from sigma_run.config.stored import SUMMARY, read_configuration, read_document
 from sigma_run.config.stores import BASE, open_run, stores
-from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
+from sigma_run.launcher.output import document, json_option, name_metric, say, table, width, wrap_text
 from sigma_run.study.folder import is_study, list_members as list_members, list_studies, read_study
 from sigma_run.study.plan import Study, lengths, representative
 
@@ -172,7 +172,7 @@ def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
         ["STATUS", *(run["status"] for run in found)],
         ["EPOCHS", *(_cell(run["epochs"]) for run in found)],
         ["SECONDS", *(_cell(run["seconds"]) for run in found)],
-        *([name, *(_cell(run["metrics"].get(name)) for run in found)] for name in metrics),
+        *([name_metric(name), *(_cell(run["metrics"].get(name)) for run in found)] for name in metrics),
         *([".".join(key.split(".")[-2:]), *(_cell(run["settings"][key]) for run in found)] for key in settings),
         *([["WHY", *(run.get("why", "") for run in found)]] if any(run["status"] == "pruned" for run in found) else []),
     ]

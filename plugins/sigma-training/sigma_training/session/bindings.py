@@ -36,6 +36,7 @@ SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", uni
 COUNTS = {
     scale: SECONDS if scale is TimeScale.SECOND else Kind(int, 0, doc=f"The {scale.value}s done.") for scale in COUNTED
 }
+OF = {"training.": Kind(doc="Of the last iteration."), EPOCH: Kind(doc="Mean of the epoch so far.")}  # measured values
 WORKERS = "operator.workers"
 _WORKERS = Kind(int, 1, doc="Workers that compute the shards of batches; the number changes no bits.")
 WORKER = {  # what is shown of a worker, at group.<number>.<name>, where hooks cannot read it
@@ -129,7 +130,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         **{name: Binding(_group, number(setting=setting)) for name, setting in groups.items()},
         **dict.fromkeys(flags, Binding(_frozen, Kind(bool))),
         **{f"hooks.{hook}.{what}": Binding(_time, Time(what=what)) for hook, what in times},
-        **published_bindings(head + name for name in model.measured_names() for head in ("training.", EPOCH)),
+        **{head + n: Binding(_published_value, None, of) for head, of in OF.items() for n in model.measured_names()},
     }
 
 

@@ -14,6 +14,7 @@ const ENDED = ["finished", "pruned"];
 const EVERY = 5000; // milliseconds
 const OVERLAID = 3; // unasked
 const RESULTS = 4; // columns
+const MEAN = /(^|\.)training\.(loss|cost\..+)$/; // of which a summary has the mean of the last epoch
 
 function useRuns() {
   const [found, set] = useState(undefined), online = useStore((state) => state.connection === "online" && Boolean(state.hello));
@@ -65,7 +66,7 @@ function Row({ run, open, settings, results, chosen, toggle, steers, again }) {
 function Table({ runs, open, chosen, toggle, steers, again }) {
   const settings = differing(runs), results = [...new Set(runs.flatMap((run) => Object.keys(run.metrics ?? {})))].slice(0, RESULTS);
   return html`<div class="table-wrap" tabindex="0" role="group" aria-label=${t("runs.all")}><table class="list"><thead><tr><th scope="col"><span class="sr">${t("runs.overlaid")}</span></th><th scope="col">${t("runs.run")}</th><th scope="col">${t("runs.state")}</th><th scope="col" class="r">${t("axis.epoch.unit")}</th>
-    ${results.map((name) => html`<th scope="col" class="r" key=${name}>${name}</th>`)}${settings.map((name) => html`<th scope="col" key=${name} title=${name}>${name.split(".").slice(-2).join(".")}</th>`)}<th scope="col" class="r">${t("axis.clock.unit")}</th><td><span class="sr">${t("actions")}</span></td></tr></thead>
+    ${results.map((name) => html`<th scope="col" class="r" key=${name}>${name}${MEAN.test(name) ? html`<small class="baseline">${t("number.mean")}</small>` : null}</th>`)}${settings.map((name) => html`<th scope="col" key=${name} title=${name}>${name.split(".").slice(-2).join(".")}</th>`)}<th scope="col" class="r">${t("axis.clock.unit")}</th><td><span class="sr">${t("actions")}</span></td></tr></thead>
     <tbody>${[...runs].reverse().map((run) => html`<${Row} key=${run.name} ...${{ run, open, settings, results, chosen, steers, again }} toggle=${() => toggle(run.name)} />`)}</tbody></table></div>`;
 }
 
