@@ -100,8 +100,8 @@ class RunList:
             failed_long_ago = description.get("status") == UNREADABLE and time.monotonic() - since > AGAIN
             if before != versions or failed_long_ago:
                 self._known[path] = versions, self._ask_description(path), time.monotonic()
-        read = {path.name: known for path, known in self._known.items() if known[1]["status"] != UNREADABLE}
-        self._index.save({name: (versions, entry) for name, (versions, entry, _) in read.items()})
+        pairs = {path.name: (versions, entry) for path, (versions, entry, _) in self._known.items()}
+        self._index.save({name: pair for name, pair in pairs.items() if pair[1]["status"] != UNREADABLE})
 
     def _ask_description(self, path: Path) -> dict[str, Any]:
         try:

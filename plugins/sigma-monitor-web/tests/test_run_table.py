@@ -14,7 +14,7 @@ from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.listing import RunList
 from sigma_monitor_web.run_table import COLUMNS, ROWS, TableQuery, compare_settings
 from sigma_monitor_web.shelf import Shelf
-from sigma_run.overview.index import INDEX
+from sigma_run.overview import INDEX
 
 
 def write(parent: Path, name: str, rate: float, loss: float, age: int, journal: str = "") -> Path:

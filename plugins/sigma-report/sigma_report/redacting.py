@@ -12,9 +12,10 @@ from typing import Any
 from attrs import define, field
 
 SECRET = re.compile(r"token|password|passwd|secret|credential|api_?key|webhook|authorization", re.IGNORECASE)
-LOGIN = re.compile(r"(?<=://)[^/@\s\"']+@")  # in front of a host
+LOGIN = re.compile(r"(?<=://)[^/@\s\"']++@")  # in front of a host
 _PART = r"[^\s/\"'`<>|:;,()\\]"
-ABSOLUTE = re.compile(rf"(?<![\w/.:~-])~?(?:/{_PART}+)+/?")
+ABSOLUTE = re.compile(rf"(?<![\w/.:~-])~?(?:/{_PART}++)++/?+")
+BELOW = re.compile(rf"(?:/{_PART}++)*+/?+")  # what follows a folder in a path
 
 
 @define
@@ -44,10 +45,10 @@ class Redactor:
     def json(self, text: str) -> str:
         """Return a JSON text without private folders and logins; any other absolute path may be a part of the data."""
         for place in self.private:
-            quoted = json.dumps(place)[1:-1]
-            if quoted in text:
+            first, *rest = text.split(json.dumps(place)[1:-1])
+            if rest:
                 self.left_out.setdefault("folders of this machine", "the last part of their paths")
-                text = re.sub(rf"{re.escape(quoted)}(?:/{_PART}+)*+/?", _last_part, text)
+                text = first + "".join(_shorten(place, piece) for piece in rest)
         return LOGIN.sub("", text)
 
     def text(self, text: str) -> str:
@@ -56,12 +57,12 @@ class Redactor:
             self.left_out.setdefault("absolute paths", "the last part of each")
         return LOGIN.sub("", ABSOLUTE.sub(_last_part, text))
 
-    def plain(self, value: Any) -> Any:
+    def redact_values(self, value: Any) -> Any:
         """Return plain values with all of their texts replaced."""
         if isinstance(value, Mapping):
-            return {self.text(str(name)): self.plain(inner) for name, inner in value.items()}
+            return {self.text(str(name)): self.redact_values(inner) for name, inner in value.items()}
         if isinstance(value, list | tuple):
-            return [self.plain(inner) for inner in value]
+            return [self.redact_values(inner) for inner in value]
         return self.text(value) if isinstance(value, str) else value
 
     # -- configurations ------------------------------------------------------------------------------------------------
@@ -100,3 +101,10 @@ class Redactor:
 
 def _last_part(match: re.Match[str]) -> str:
     return match[0].rstrip("/").rpartition("/")[2]
+
+
+def _shorten(place: str, text: str) -> str:
+    """Return the last part of a path that begins with a folder, and what follows it in a JSON text."""
+    end = match.end() if (match := BELOW.match(text)) else 0
+    last = f"{place}{text[:end]}".rstrip("/").rpartition("/")[2]
+    return json.dumps(last)[1:-1] + text[end:]

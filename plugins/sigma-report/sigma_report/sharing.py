@@ -98,7 +98,7 @@ def _pack(stored: StoredRun, run: Path, file: Path, configuration: str, redactor
 
 def _redact_document(path: Path, data: bytes, redactor: Redactor) -> bytes:
     try:
-        return json.dumps(redactor.plain(json.loads(data)), indent=1).encode()
+        return json.dumps(redactor.redact_values(json.loads(data)), indent=1).encode()
     except (ValueError, RecursionError) as error:
         raise SigmaConfigError(f"{path}: not JSON: {error!r:.200}. Restore it from a copy.") from error
 
@@ -112,8 +112,8 @@ def _render(
     redactor: Redactor,
     others: list[str],
 ) -> str:
-    description = redactor.plain({**describe_run(run, stored), "folder": ""})
-    commands = [redactor.plain(row) for row in stored.journal_rows() if "command" in row]
+    description = redactor.redact_values({**describe_run(run, stored), "folder": ""})
+    commands = [redactor.redact_values(row) for row in stored.journal_rows() if "command" in row]
     curves = stored.curves(say)
     drawings = {name: _draw(name, branched) for name, branched in curves.items() if branched.lines}
     name = redactor.text(description.get("title") or run.resolve().name)

@@ -147,10 +147,10 @@ def test_secrets_are_left_out_by_their_names_and_places() -> None:
         "monitors": {"browser": {"token": "abc"}},
         "hooks": {"alarm": {"webhook_url": "https://x/abc", "url": "https://jane:pass@host/a", "every": "1 epoch"}},
         "data": {"path": "/srv/data/x.csv", "others": ["~/y.csv", "z.csv"], "API_KEY": "k"},
-        "network": {"architecture": "input(3) + /home/jane/runs"},
-        "run": {"folder": "/home/jane/runs"},
+        "network": {"architecture": "input(3) + /srv/jane/runs"},
+        "run": {"folder": "/srv/jane/runs"},
     }
-    redactor = Redactor(("/home/jane",))
+    redactor = Redactor(("/srv/jane",))
     redactor.clear(table)
     assert table == {
         "hooks": {"alarm": {"url": "https://host/a", "every": "1 epoch"}},
@@ -170,7 +170,7 @@ def test_secrets_are_left_out_by_their_names_and_places() -> None:
 @pytest.mark.parametrize(
     ("text", "left"),
     [
-        ("/home/jane/a.csv: cannot be read", "a.csv: cannot be read"),
+        ("/srv/jane/a.csv: cannot be read", "a.csv: cannot be read"),
         ("see ~/x/y.txt, or https://host/a/b", "see y.txt, or https://host/a/b"),
         ("2 / 3, a/b, 1/2, and/or", "2 / 3, a/b, 1/2, and/or"),
         ("ftp://jane:secret@host/file", "ftp://host/file"),
@@ -182,8 +182,8 @@ def test_texts_lose_paths_and_logins(text: str, left: str) -> None:
 
 
 def test_private_folders_are_replaced_in_json_whatever_their_letters() -> None:
-    redactor = Redactor(("/home/jäne",))
-    text = json.dumps({"a": "/home/jäne/x/y.csv and /home/jäne", "b": "/usr/lib"})
+    redactor = Redactor(("/srv/jäne",))
+    text = json.dumps({"a": "/srv/jäne/x/y.csv and /srv/jäne", "b": "/usr/lib"})
     assert json.loads(redactor.json(text)) == {"a": "y.csv and jäne", "b": "/usr/lib"}
 
 

@@ -13,7 +13,7 @@ from sigma_kernel.contracts import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_store import FolderStore, pack_run, unpack_run
 
-TEXT = 'format = 1\npath = "/home/jane/x.csv"\n'
+TEXT = 'format = 1\npath = "/srv/jane/x.csv"\n'
 CLEAN = {"config.toml": b'format = 1\npath = "x.csv"\n'}
 ROW = {"trainer": "trainer", "epoch": 0, "command": "set", "pattern": "x"}
 
@@ -23,10 +23,10 @@ def silent(text: str) -> None:
 
 
 def remove_home(text: str) -> str:
-    return text.replace("/home/jane/", "")
+    return text.replace("/srv/jane/", "")
 
 
-def write_run(parent: Path, rows: int = 20, path: str = "/home/jane/") -> Path:
+def write_run(parent: Path, rows: int = 20, path: str = "/srv/jane/") -> Path:
     """Write a run with rows before, between and after two checkpoints, each of which names the end of the journal."""
     run = FolderStore().create(parent, "r", silent, lambda stored: TEXT, lambda stored: None, exact=True)
     checkpoints = run.checkpoints("trainer")
@@ -39,12 +39,12 @@ def write_run(parent: Path, rows: int = 20, path: str = "/home/jane/") -> Path:
             checkpoints.write(str(number), Checkpoint(arrays, values, chain=chain))
     assert run.journal.durable() is None
     (parent / "r" / "curves.bin").write_bytes(b"any bytes")
-    (parent / "r" / "report.html").write_text("/home/jane")
+    (parent / "r" / "report.html").write_text("/srv/jane")
     return parent / "r"
 
 
 def pack(run: Path, file: Path) -> list[str]:
-    return pack_run(run, file, "r", CLEAN, remove_home, [b"/home/jane"], silent)
+    return pack_run(run, file, "r", CLEAN, remove_home, [b"/srv/jane"], silent)
 
 
 def rows_of(run: Path, whole: bool = True) -> list[dict[str, object]]:
@@ -66,7 +66,7 @@ def test_a_run_is_the_same_in_another_place_but_for_what_was_cleared(
     assert [row["why"] for row in rows_of(theirs, whole=False)] == [row["why"] for row in other][
         -len(rows_of(theirs, whole=False)) :
     ]
-    assert not any(b"/home/jane" in path.read_bytes() for path in theirs.rglob("*") if path.is_file())
+    assert not any(b"/srv/jane" in path.read_bytes() for path in theirs.rglob("*") if path.is_file())
     for label in ("5", "15"):
         one, two = (
             FolderStore().open(path, silent, lambda stored: None).checkpoints("trainer").read(label, silent)
@@ -102,7 +102,7 @@ def test_a_run_with_nothing_to_clear_keeps_its_journal(tmp_path: Path) -> None:
 def test_a_copied_file_with_a_private_folder_is_refused_wherever_it_is(tmp_path: Path) -> None:
     run = write_run(tmp_path)
     for before in (0, (1 << 20) - 5):  # across two pieces
-        (run / "curves.bin").write_bytes(b"x" * before + b"/home/jane/secret")
+        (run / "curves.bin").write_bytes(b"x" * before + b"/srv/jane/secret")
         with pytest.raises(SigmaStateError, match="names a folder of this machine, and is not shared"):
             pack(run, tmp_path / "r.zip")
         assert not (tmp_path / "r.zip").exists()

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "describing": "describe_run flat",
-        "index": "RunIndex read_versions",
+        "index": "INDEX RunIndex read_versions",
         "listing": "list_runs",
         "marks": "MARKS Marks make_marks read_marks write_marks",
         "selecting": "average_rows columns_of differing select_rows sort_rows values_of",

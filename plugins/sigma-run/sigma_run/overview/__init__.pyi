@@ -2,6 +2,7 @@
 # ruff: noqa
 from sigma_run.overview.describing import describe_run as describe_run
 from sigma_run.overview.describing import flat as flat
+from sigma_run.overview.index import INDEX as INDEX
 from sigma_run.overview.index import RunIndex as RunIndex
 from sigma_run.overview.index import read_versions as read_versions
 from sigma_run.overview.listing import list_runs as list_runs

@@ -53,9 +53,9 @@ class RunIndex:
             self._held = {name: (pair[0], pair[1]) for name, pair in pairs if _is_pair(pair)}
         return dict(self._held)
 
-    def save(self, known: Mapping[str, Known]) -> None:
+    def save(self, pairs: Mapping[str, Known]) -> None:
         """Write the file, if enough has changed; a folder that cannot be written to has none."""
-        whole = {name: pair for name, pair in known.items() if is_entry(pair[1])}
+        whole = {name: pair for name, pair in pairs.items() if is_entry(pair[1])}
         changed = sum(self._held.get(name) != pair for name, pair in whole.items())
         if changed + len(self._held.keys() - whole.keys()) < WORTH:
             return
@@ -67,7 +67,7 @@ class RunIndex:
 def read_runs(store: Store, runs: Sequence[Path], index: RunIndex | None, log: Log) -> Iterator[dict[str, Any]]:
     """Yield the descriptions of runs, reading those that are new or have changed since the index was written."""
     before = index.open() if index is not None else {}
-    known = dict[str, Known]()
+    pairs = dict[str, Known]()
     for run in runs:
         stored = store.open(run, log, lambda run: None)
         versions, pair, complaints = read_versions(stored), before.get(run.name), list[str]()
@@ -76,10 +76,10 @@ def read_runs(store: Store, runs: Sequence[Path], index: RunIndex | None, log: L
         for text in complaints:
             log(text)
         if not complaints:  # else they are made each time
-            known[run.name] = pair
+            pairs[run.name] = pair
         yield {**pair[1], "folder": str(run)}
     if index is not None:
-        index.save(known)
+        index.save(pairs)
 
 
 def _is_pair(pair: Any) -> bool:

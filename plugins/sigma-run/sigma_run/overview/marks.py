@@ -5,7 +5,6 @@ It is in one small file of the run folder, which training neither reads nor writ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_run.config.stored import read_document
 
 MARKS = "marks.json"
-TAG = re.compile(r"[\w.-]{1,40}")
+TAG = r"[\w.-]{1,40}"
 TITLE, NOTE, TAGS = 100, 10_000, 50  # characters, characters, and how many
 
 
@@ -33,7 +32,7 @@ def _sort_tags(tags: Iterable[str]) -> tuple[str, ...]:
 class Marks:
     """The marks of a run; a new run has none."""
 
-    title: str = field(default="", validator=[instance_of(str), max_len(TITLE), matches_re(r"[^\x00-\x1f\x7f]*")])
+    title: str = field(default="", validator=[instance_of(str), max_len(TITLE), matches_re(r"[^\x00-\x1f\x7f]*+")])
     tags: tuple[str, ...] = field(
         default=(), converter=_sort_tags, validator=[max_len(TAGS), deep_iterable(matches_re(TAG))]
     )

@@ -66,8 +66,8 @@ def _check_timeless(criterion: Criterion) -> None:
 def _check_names(criterion: Criterion, rows: Sequence[Mapping[str, Any]]) -> None:
     names = {*FIXED, *(name for values in rows for name in values)}
     for address in criterion.addresses():
-        known = address in HELD or any(matches(address, name) for name in names)
-        if rows and not known and not address.startswith("tags."):  # a tag that nobody has given is no mistake
+        is_tag = address.startswith("tags.")  # one that nobody has given is no mistake
+        if rows and not is_tag and address not in HELD and not any(matches(address, name) for name in names):
             raise SigmaConfigError(f"{address!r}: no run has this value.{suggest_name(address, sorted(names))}")
 
 
@@ -80,8 +80,8 @@ def _look_up(values: Mapping[str, Any], address: str) -> Any:
 
 def _moment(row: Row) -> Moment:
     """Return the end of a run; what is not known of it is NaN, of which criteria know nothing."""
-    known: dict[str, Any] = {name[:-1]: nan if row[name] is None else row[name] for name in LENGTH}
-    return Moment(**known)
+    counts: dict[str, Any] = {name[:-1]: nan if row[name] is None else row[name] for name in LENGTH}
+    return Moment(**counts)
 
 
 # -- order -------------------------------------------------------------------------------------------------------------
