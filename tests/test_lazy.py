@@ -24,6 +24,7 @@ LAZY = (
     "sigma_kernel.graph",
     "sigma_run",
     "sigma_run.launcher",
+    "sigma_run.overview",
     "sigma_run.study",
     "sigma_testing",
 )
