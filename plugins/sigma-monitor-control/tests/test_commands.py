@@ -16,9 +16,9 @@ from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import live
-from sigma_monitor_control.commands.options import columns, literal, print_moments, show
+from sigma_monitor_control.commands.options import columns, print_moments, show
 from sigma_monitor_control.protocol import reading as reading_of_protocol
-from sigma_run.launcher import main
+from sigma_run.launcher import literal, main
 from sigma_testing import FakeView, VerbSuite
 
 ORDINARY = {

@@ -21,6 +21,7 @@ from sigma_training.history.replay import (
     Row,
     check_commands,
     failure,
+    is_fork,
     last_edited,
     load_fields,
     tail,
@@ -145,8 +146,17 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
 
     Raises SigmaCheckpointError if the beginning of the journal was lost.
     """
+    rows = begin_replay(run, session, part, log)
+    session.recorder.compare(Replay(deque(rows), goes_on=False))
+
+
+def begin_replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> list[Row]:
+    """Go to the last change of settings, or stay at the beginning; return the rows of the journal since then.
+
+    Raises SigmaCheckpointError if the beginning of the journal was lost.
+    """
     name, rows = session.setup.name, part.rows(session.setup.name)
-    check_rows(recall(run, name, whole=False), session)
+    check_rows(read_newest(run, name, whole=False), session)
     if rows and rows[0]["place"]:
         raise SigmaCheckpointError(
             f"{part.place}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
@@ -154,7 +164,8 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
         )
     if (edited := last_edited(rows)) is not None:
         start = rows[edited]["from"]
-        log(f"{name}: settings were changed at iteration {start}; the replay begins there")
+        what = "it is a fork that begins" if is_fork(rows[edited]) else "settings were changed"
+        log(f"{name}: {what} at iteration {start}; the replay begins there")
         if rows[edited].get("at") != 0:
             saved_then = run.checkpoints(name).read(f"{start}.edited-{edited}", log)
             session.restore(saved_then)
@@ -166,7 +177,7 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
             checkpoint = _gone_back_to(run.checkpoints(name), row, log)
             session.recorder.past.keep(Moment(**checkpoint.values["clock"]), checkpoint, pinned=True)
     check_commands(rows, part.place, session.commands.find)
-    session.recorder.compare(Replay(deque(without_interruptions(without_workers(rows))), goes_on=False))
+    return without_interruptions(without_workers(rows))
 
 
 def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:
@@ -243,7 +254,7 @@ def check_rows(found: Checkpoint, session: Session, accepted: Log | None = None)
         (accepted or _silent)(f"{name}: {line}")
 
 
-def recall(run: StoredRun, trainer: str, whole: bool) -> Checkpoint:
+def read_newest(run: StoredRun, trainer: str, whole: bool) -> Checkpoint:
     """Return the newest intact checkpoint, its arrays only if the ``whole`` is read; an empty one if there is none."""
     checkpoints = run.checkpoints(trainer)
     for number in reversed(checkpoints.numbers()):
