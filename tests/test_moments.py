@@ -108,9 +108,9 @@ def test_a_network_of_any_moment_is_saved_from_the_shell(
 
 def test_a_recall_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
     with environment(tmp_path / "runs") as sigma:
-        sigma.trainer("trainer").fit(iterations=60_000)
+        sigma.trainer("trainer").fit(iterations=20_000)
         assert sigma.run_folder is not None
-        wanted = recall(sigma.run_folder, 59_990)
+        wanted = recall(sigma.run_folder, 19_990)
     wait_until(lambda: wanted.iteration > 0)
     assert not wanted.wait(0)
     with pytest.raises(TimeoutError, match="goes on"):
@@ -119,7 +119,7 @@ def test_a_recall_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
     assert wanted.wait()
     with pytest.raises(SigmaStateError, match="its process was ended"):
         wanted.result()
-    assert not [*Path(os.environ.get("TMPDIR", "/tmp")).glob("sigma-recall-*/59990")]
+    assert not [*Path(os.environ.get("TMPDIR", "/tmp")).glob("sigma-recall-*/19990")]
 
 
 def test_the_bits_of_a_run_that_trains_meanwhile_do_not_change(tmp_path: Path) -> None:
@@ -258,6 +258,38 @@ def test_a_fork_is_trained_from_the_shell(tmp_path: Path, capsys: pytest.Capture
     assert main(["replay", summary["folder"], "--check", "--quiet"]) == 0
     assert main(["fork", run, "--at", "6", "learning_rate"]) == 2
     assert "learning_rate: expected ADDRESS=VALUE" in capsys.readouterr().err
+
+
+def test_runs_and_branches_say_where_they_begin_what_differs_and_their_best_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with environment(tmp_path) as sigma:
+        train(sigma)
+    run = sigma.run_folder or tmp_path
+    with fork(run, 10, {RATE: 0.5}) as other:
+        other.trainer("trainer").fit(iterations=10)
+    forked = other.run_folder or tmp_path
+    assert main(["runs", str(tmp_path), "--branches", "--json"]) == 0
+    first, second, third = json.loads(capsys.readouterr().out)["branches"]
+    assert [(own["branch"], own["parent"], own["iterations"]) for own in (first, second, third)] == [
+        (0, None, 32),
+        (1, {"run": run.name, "branch": 0, "iteration": 16}, 40),
+        (0, {"run": run.name, "branch": 0, "iteration": 10}, 20),
+    ]
+    assert first["changes"] == ["set optimiser.learning_rate 0.05"]
+    assert second["changes"] == ["set optimiser.learning_rate 0.02"]
+    assert third["changes"] == ["set optimiser.learning_rate 0.5"]
+    history = sigma.trainer("trainer").history
+    left, present = (stretch.curve for stretch in history.branched_curves().stretches("training.loss"))
+    assert first["best"]["training.loss"] == float(np.min(left.low))
+    assert second["best"]["training.loss"] == float(np.min(present.low))
+    assert main(["runs", str(tmp_path)]) == 0
+    assert f"{run.name} 0 @ 10" in capsys.readouterr().out
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    listed = {Path(own["folder"]).name: own.get("parent") for own in json.loads(capsys.readouterr().out)["runs"]}
+    assert listed == {run.name: None, forked.name: third["parent"]}
+    assert main(["runs", str(tmp_path), "--branches"]) == 0
+    assert "set optimiser.learning_rate 0.5" in capsys.readouterr().out
 
 
 def test_a_run_of_several_trainers_is_not_forked(tmp_path: Path) -> None:

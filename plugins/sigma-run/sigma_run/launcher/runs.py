@@ -15,6 +15,7 @@ from sigma_kernel.errors import SigmaError
 from sigma_run.config.document import read
 from sigma_run.config.stored import SUMMARY, read_configuration, read_document
 from sigma_run.config.stores import BASE, open_run, stores
+from sigma_run.launcher.branches import format_parent, list_branches, parent_of, table_of
 from sigma_run.launcher.output import document, json_option, say, table, width, wrap_text
 from sigma_run.study.folder import is_study, list_members as list_members, list_studies, read_study
 from sigma_run.study.plan import Study, lengths, representative
@@ -27,13 +28,17 @@ BASELINES = 20  # of a run, and sentences about its results
 
 @click.command()
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--branches", is_flag=True, help="List their branches: where each begins, what differs, best values.")
 @json_option
-def runs(folders: tuple[Path, ...], as_json: bool) -> None:
+def runs(folders: tuple[Path, ...], branches: bool, as_json: bool) -> None:
     """List the runs in FOLDER (by default runs/), oldest first: status, length, settings that differ, results.
 
     Studies follow, each in a row with the means of its members, or the best trial of a search. A FOLDER may be a run
     folder itself, or a study.
     """
+    if branches:
+        print_branches(folders or (Path("runs"),), as_json)
+        return
     rows = list_runs(folders or (Path("runs"),))
     settings = _select_settings(folders, differing([row["settings"] for row in rows]))
     for row in rows:
@@ -44,6 +49,17 @@ def runs(folders: tuple[Path, ...], as_json: bool) -> None:
         say("No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names.")
     else:
         _print(rows, settings)
+
+
+def print_branches(folders: Sequence[Path], as_json: bool) -> None:
+    """Print the branches of the runs in some folders."""
+    found = [
+        branch for store in stores() for run in store.runs(folders) for branch in list_branches(run, open_run(run, say))
+    ]
+    if as_json:
+        document({"branches": found})
+    else:
+        table(table_of(found))
 
 
 def _select_settings(folders: Sequence[Path], settings: Sequence[str]) -> list[str]:
@@ -93,6 +109,7 @@ def describe_run(run: Path, stored: StoredRun | None = None) -> dict[str, Any]:
         "metrics": _limit_length(run, "metrics", measured),
         **({"baselines": _limit_length(run, "baselines", baselines)} if baselines else {}),
         **({"advice": advice} if advice else {}),
+        **({"parent": parent} if (parent := parent_of(stored)) else {}),
         "settings": _limit_length(run, "settings", {name: _to_json(value) for name, value in _settings(stored, run)}),
     }
 
@@ -174,6 +191,11 @@ def _print(found: Sequence[Mapping[str, Any]], settings: Sequence[str]) -> None:
         ["SECONDS", *(_cell(run["seconds"]) for run in found)],
         *([name, *(_cell(run["metrics"].get(name)) for run in found)] for name in metrics),
         *([".".join(key.split(".")[-2:]), *(_cell(run["settings"][key]) for run in found)] for key in settings),
+        *(
+            [["PARENT", *(format_parent(run.get("parent")) for run in found)]]
+            if any("parent" in run for run in found)
+            else []
+        ),
         *([["WHY", *(run.get("why", "") for run in found)]] if any(run["status"] == "pruned" for run in found) else []),
     ]
     shown = columns if (room := width()) is None else _fitting(columns, room)

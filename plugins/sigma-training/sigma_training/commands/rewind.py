@@ -36,9 +36,11 @@ class Rewind(Command):
         """Restore a snapshot in memory, or else a checkpoint."""
         now: PlannedRun = run.internals
         branch, progress = now.recorder.branch, now.present.progress
-        named = isinstance(self.to, str)
-        to, scale = (now.checkpoints.find_named(self.to), "iteration") if named else (self.to, self.scale)
-        entry = moment, saved = now.newest_before(to, scale)
+        if isinstance(self.to, str):
+            entry = now.newest_before(now.checkpoints.find_named(self.to), "iteration")
+        else:
+            entry = now.newest_before(self.to, self.scale)
+        moment, saved = entry
         new = now.with_earlier(saved, branch + 1, entry, progress if progress.underway else TrainingProgress())
         row = {**Rewind(moment.iteration).to_row(), "branch": branch + 1, "parent": branch}
         return CommandPlan(new.with_present(leave_kept(new.present)), row)
