@@ -119,7 +119,7 @@ def test_a_recall_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
     assert wanted.wait()
     with pytest.raises(SigmaStateError, match="its process was ended"):
         wanted.result()
-    assert not [*Path(os.environ.get("TMPDIR", "/tmp")).glob("sigma-recall-*/19990")]
+    assert not [*Path(os.environ.get("TMPDIR", "/tmp")).glob("sigma-recall-*/state")]
 
 
 def test_the_bits_of_a_run_that_trains_meanwhile_do_not_change(tmp_path: Path) -> None:

@@ -222,19 +222,19 @@ class Checkpoints(ABC):
                 epochs[number] = int(self.read_manifest(str(number), _silent)["values"]["clock"]["epoch"])
         return epochs
 
-    def named(self) -> dict[int, tuple[str, str]]:
+    def names(self) -> dict[int, tuple[str, str]]:
         """Return name and note of the intact checkpoints that a person named, by iteration."""
-        named = dict[int, tuple[str, str]]()
+        names = dict[int, tuple[str, str]]()
         for number in self.numbers():
             with suppress(SigmaCheckpointError):
                 values = self.read_manifest(str(number), _silent)["values"]
                 if values.get("name"):
-                    named[number] = str(values["name"]), str(values.get("note", ""))
-        return named
+                    names[number] = str(values["name"]), str(values.get("note", ""))
+        return names
 
     def find_named(self, name: str) -> int:
         """Return the iteration of a checkpoint that a person named; raise SigmaStateError if there is none."""
-        iterations = {own: number for number, (own, _) in self.named().items()}
+        iterations = {own: number for number, (own, _) in self.names().items()}
         if name not in iterations:
             raise SigmaStateError(f"no state is named {name!r}.{suggest_name(name, iterations, 'There are:')}")
         return iterations[name]

@@ -121,7 +121,7 @@ def test_every_live_command_can_be_given_in_the_shell_and_by_the_protocol(
         (["go"], "go", {}),
         (["stop"], "stop", {}),
         (["send", "rewind", "to=3", "scale=epoch"], "rewind", {"to": 3, "scale": "epoch"}),
-        (["save"], "save", {}),
+        (["save"], "save", {"name": "", "note": ""}),
         (["undo"], "undo", {}),
         (["step"], "step", {"count": 1, "scale": "iteration"}),
         (["step", "3", "epochs"], "step", {"count": 3, "scale": "epoch"}),

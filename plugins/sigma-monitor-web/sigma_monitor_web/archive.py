@@ -97,7 +97,7 @@ class Archive(EndedRun):
         """Return the checkpoints of a trainer that are intact, oldest first; raise SigmaCheckpointError for links."""
         with self.guard():
             checkpoints = self.stored_run.checkpoints(trainer)
-            epochs, named = checkpoints.epochs(), checkpoints.named()
+            epochs, named = checkpoints.epochs(), checkpoints.names()
         return [StateEntry(number, epochs[number], False, True, *named.get(number, ())) for number in sorted(epochs)]
 
     def read_ends(self) -> Mapping[str, Mapping[str, Curve]]:

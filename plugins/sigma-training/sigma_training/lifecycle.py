@@ -20,8 +20,8 @@ from sigma_training.commands.save import Save
 from sigma_training.commands.stop import StopTraining
 from sigma_training.components import Settings
 from sigma_training.history.digests import little_endian
-from sigma_training.runs import recall as recalling, resume as resuming
-from sigma_training.runs.recall import RunMoment
+from sigma_training.runs import resume as resuming
+from sigma_training.runs.moments import RunMoment
 from sigma_training.session.progress import Phase
 from sigma_training.session.queue import Request
 from sigma_training.session.session import Session
@@ -219,18 +219,6 @@ class SessionLifecycle(Lifecycle):
         """Replay the journal as training goes on, and compare."""
         resuming.replay(run, self.session, journal, log)
 
-    def recall(self, run: StoredRun, journal: Excerpt, moment: RunMoment, log: Log) -> None:
-        """Go to a moment of a run, as iteration and branch: restore the newest state before it, replay up to it.
-
-        Raises SigmaStateError for a moment that the run does not know, SigmaDifferenceError if the replay differs.
-        """
-        recalling.go_to(run, self.session, journal, moment, log)
-        self.claim()
-        self.train_or_replay()
-        if self.difference or not self.session.replayer.has_arrived:
-            where = self.difference or f"iteration {self.session.moment.iteration}, where training ends"
-            raise SigmaDifferenceError(f"{self.settings.name}: differs from the journal. At {where}.")
-
     @property
     def is_replayed(self) -> bool:
         """Return whether the replay has reached the end of the journal without a difference."""
@@ -242,6 +230,20 @@ class SessionLifecycle(Lifecycle):
         """Return the first difference that the replay has found."""
         replay = self.session.recorder.replay
         return (replay and replay.differs) or ""
+
+
+def recall_moment(lifecycle: SessionLifecycle, run: StoredRun, journal: Excerpt, moment: RunMoment, log: Log) -> None:
+    """Go to a moment of a run: restore the newest state before it, and replay the journal up to it.
+
+    Raises SigmaStateError for a moment that the run does not know, SigmaDifferenceError if the replay differs.
+    """
+    session = lifecycle.session
+    resuming.go_to(run, session, journal, moment, log)
+    lifecycle.claim()
+    lifecycle.train_or_replay()
+    if lifecycle.difference or not session.replayer.has_arrived:
+        where = lifecycle.difference or f"iteration {session.moment.iteration}, where training ends"
+        raise SigmaDifferenceError(f"{session.setup.name}: differs from the journal. At {where}.")
 
 
 def _last_metrics(session: Session) -> dict[str, float]:

@@ -83,7 +83,7 @@ class SessionView:
         kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
         saver = session.checkpoints.saver
         saved = {} if saver is None else saver.epochs()
-        epochs, named = {**saved, **kept}, {} if saver is None else saver.named()
+        epochs, named = {**saved, **kept}, {} if saver is None else saver.names()
         return [StateEntry(at, epochs[at], at in kept, at in saved, *named.get(at, ())) for at in sorted(epochs)]
 
     # -- data ----------------------------------------------------------------------------------------------------------

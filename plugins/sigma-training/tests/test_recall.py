@@ -15,8 +15,9 @@ from sigma_store.run_folder import FolderStore
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import crash, decisive, steered_environment, train_until_crash
 from sigma_training.history.rewind import RewindBuffer
-from sigma_training.runs import recall as recalling
-from sigma_training.runs.recall import RunMoment, find_part, split_parts
+from sigma_training.lifecycle import recall_moment
+from sigma_training.runs import resume as resuming
+from sigma_training.runs.moments import RunMoment, find_part, split_parts
 from sigma_training.trainer import NetworkTrainer
 
 pytestmark = pytest.mark.usefixtures("shop")
@@ -57,7 +58,7 @@ def recalled(folder: Path, at: int, branch: int | None = None, **settings: Any) 
     run = FolderStore().open(folder, _silent, lambda stored: None)
     with steered_environment(last=99, **{"hooks": HOOKS, **settings}) as other:
         journal = run.excerpt(["trainer"], _silent)
-        trainer(other).lifecycle.recall(run, journal, RunMoment(at, branch), _silent)
+        recall_moment(trainer(other).lifecycle, run, journal, RunMoment(at, branch), _silent)
         assert trainer(other).session.moment.iteration == at
         return decisive(trainer(other))
 
@@ -101,8 +102,8 @@ def test_moments_between_edits_have_the_bits_of_a_run_that_was_stopped_there(tmp
 def test_moments_after_checkpoints_are_computed_from_these(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = train(SAVED, tmp_path)
     begun = list[str]()
-    restore = recalling.fit
-    monkeypatch.setattr(recalling, "fit", lambda path, *given: (begun.append(Path(path).name), restore(path, *given)))
+    restore = resuming.fit
+    monkeypatch.setattr(resuming, "fit", lambda path, *given: (begun.append(Path(path).name), restore(path, *given)))
     for at in range(1, LAST + 1):
         assert recalled(folder, at) == stopped(EDITS, at), at
     assert begun == ["3"] * 5 + ["7"] * 5  # at 3 itself, and before 7 was changed at 7

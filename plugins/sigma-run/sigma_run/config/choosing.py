@@ -38,7 +38,7 @@ def rank_checkpoints(run: StoredRun, trainer: str, which: Which) -> Sequence[int
     checkpoints = run.checkpoints(trainer)
     there = checkpoints.numbers()[::-1]
     if which not in (None, "best", "newest"):
-        named = {number: name for number, (name, _) in checkpoints.named().items()}
+        named = {number: name for number, (name, _) in checkpoints.names().items()}
         numbers = [number for number in there if str(which) in (str(number), named.get(number))]
         if not numbers:
             names = ", ".join(f"{n} ({named[n]})" if n in named else str(n) for n in reversed(there)) or "none"

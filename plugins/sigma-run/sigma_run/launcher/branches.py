@@ -32,11 +32,11 @@ def parent_of(stored: StoredRun) -> dict[str, Any] | None:
         return None
     return {
         "run": str(parent.get("run"))[:LONGEST],
-        **{name: _whole(parent.get(name)) for name in ("branch", "iteration")},
+        **{name: _to_whole(parent.get(name)) for name in ("branch", "iteration")},
     }
 
 
-def _whole(value: Any) -> int:
+def _to_whole(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
@@ -45,12 +45,12 @@ def list_branches(run: Path, stored: StoredRun) -> list[dict[str, Any]]:
     curves, parent, branches = stored.curves(say), parent_of(stored), dict[tuple[str, int], dict[str, Any]]()
     now = dict[str, int]()  # the branch of each trainer
     for row in stored.journal_rows():
-        name, at = str(row.get("trainer")), _whole(row.get("iteration"))
+        name, at = str(row.get("trainer")), _to_whole(row.get("iteration"))
         rewinds = row.get("command") == "rewind"
         came_from = (
-            {"run": run.name, "branch": now.get(name, 0), "iteration": _whole(row.get("to"))} if rewinds else parent
+            {"run": run.name, "branch": now.get(name, 0), "iteration": _to_whole(row.get("to"))} if rewinds else parent
         )
-        now[name] = _whole(row.get("branch")) if rewinds else now.get(name, 0)
+        now[name] = _to_whole(row.get("branch")) if rewinds else now.get(name, 0)
         place = name, now[name]
         if place not in branches:
             first = {"run": run.name, "trainer": name, "branch": now[name], "parent": came_from}
@@ -86,11 +86,10 @@ def best_values(curves: BranchedCurves, branch: int) -> dict[str, float]:
 def _directions(name: str) -> dict[str, str]:
     """Return which values of the metrics that a name may be of are better, by the name of the metric."""
     directions = dict[str, str]()
-    for part in name.split("."):
+    for part in (part for part in name.split(".") if catalogue().offers("metric", part)):
         with suppress(SigmaError):
-            directions[part] = (
-                str(catalogue().load("metric", part).better) if catalogue().offers("metric", part) else ""
-            )
+            metric: Any = catalogue().load("metric", part)
+            directions[part] = metric.better
     return {part: direction for part, direction in directions.items() if direction}
 
 

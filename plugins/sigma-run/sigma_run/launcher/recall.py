@@ -9,7 +9,7 @@ import click
 
 from sigma_run.launcher.configured import DATA
 from sigma_run.launcher.output import document, json_option, say
-from sigma_run.moments.replica import LOWEST, Replica, Wish
+from sigma_run.moments.replica import LOWEST, RunCopy, Wish
 
 INTERVAL = 2.0  # seconds between two messages
 
@@ -40,11 +40,11 @@ def recall(
     """
     tell = (lambda text: None) if quiet else say
     os.nice(LOWEST)
-    replica = Replica.open(Wish(str(run), at, branch, trainer, None if data is None else str(data)), tell)
-    with replica.environment:
-        replica.go_reporting(lambda iteration: tell(f"iteration {iteration} of {at}"), INTERVAL)
-        replica.trainer.save(network)
-        moment = replica.trainer.session.moment
-    tell(f"{replica.trainer.name}: iteration {moment.iteration}, epoch {moment.epoch} -> {network}")
+    copy = RunCopy.open(Wish(str(run), at, branch, trainer, None if data is None else str(data)), tell)
+    with copy.environment:
+        copy.go_reporting(lambda iteration: tell(f"iteration {iteration} of {at}"), INTERVAL)
+        copy.trainer.save(network)
+        moment = copy.trainer.session.moment
+    tell(f"{copy.trainer.name}: iteration {moment.iteration}, epoch {moment.epoch} -> {network}")
     if as_json:
         document({"network": str(network), "iteration": moment.iteration, "epoch": moment.epoch})

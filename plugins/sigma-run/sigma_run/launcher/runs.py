@@ -53,13 +53,13 @@ def runs(folders: tuple[Path, ...], branches: bool, as_json: bool) -> None:
 
 def print_branches(folders: Sequence[Path], as_json: bool) -> None:
     """Print the branches of the runs in some folders."""
-    found = [
+    listed = [
         branch for store in stores() for run in store.runs(folders) for branch in list_branches(run, open_run(run, say))
     ]
     if as_json:
-        document({"branches": found})
+        document({"branches": listed})
     else:
-        table(table_of(found))
+        table(table_of(listed))
 
 
 def _select_settings(folders: Sequence[Path], settings: Sequence[str]) -> list[str]:

@@ -72,12 +72,12 @@ def create_fork(run: Path, at: int, branch: int | None, trust: Iterable[str], lo
         raise SigmaConfigError(f"{run}: has several trainers, and a fork begins at a moment of one. Fork another run.")
     state, parent = recall(run, at, branch=branch, trust=trust, log=log).state(), open_run(run, log)
     store, home = default_store(catalogue()), run.absolute().parent
-    made = store.create(home, configuration.run.name, log, partial(_describe, parent), partial(_fill, parent))
+    new = store.create(home, configuration.run.name, log, partial(_describe, parent), partial(_fill, parent))
     (name,) = environment.trainers
     if initial := parent.initial(name):
-        made.keep_initial(name, initial)
-    _begin(made, name, run.absolute().name, state)
-    return Path(made.place)
+        new.keep_initial(name, initial)
+    _begin(new, name, run.absolute().name, state)
+    return Path(new.place)
 
 
 def _begin(fork: StoredRun, trainer: str, run: str, state: Checkpoint) -> None:

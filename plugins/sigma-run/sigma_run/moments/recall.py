@@ -22,13 +22,13 @@ from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.settings import is_whole
 from sigma_kernel.threads import in_thread
 from sigma_run.config.choosing import Use
+from sigma_run.config.stores import open_run
 from sigma_run.config.trained import Trained, open_trained
 from sigma_run.moments.replica import Wish
-from sigma_store.checkpoints.store import read
 
 
 @define(eq=False, repr=False)
-class Recall:
+class RecallHandle:
     """A moment of a run that another process computes again: wait for it, or cancel it.
 
     ``iteration`` is what that has reached.
@@ -51,7 +51,7 @@ class Recall:
         self._state = in_thread(self._receive, "sigma-recall")
 
     def __repr__(self) -> str:
-        return f"Recall({self.wish.run!r}, iteration {self.iteration} of {self.wish.at})"
+        return f"RecallHandle({self.wish.run!r}, iteration {self.iteration} of {self.wish.at})"
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most ``timeout`` seconds; return whether it has ended."""
@@ -91,7 +91,7 @@ class Recall:
         """Return the state that the process has written; raise what it says went wrong."""
         lines, answers = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
         with TemporaryDirectory(prefix="sigma-recall-") as folder, self._process, lines, answers:
-            place = Path(folder) / str(self.wish.at)
+            place = Path(folder) / "state"
             with suppress(BrokenPipeError):  # it has ended already, which its answer will say
                 lines.write(json.dumps({**asdict(self.wish), "place": str(place)}) + "\n")
                 lines.flush()
@@ -101,8 +101,12 @@ class Recall:
                     raise getattr(errors, document["error"], errors.SigmaError)(document["why"])
                 if "done" in document:
                     self.iteration = self.wish.at
-                    return read(place)
+                    return self._read(open_run(place, self.log))
         raise SigmaStateError(f"{self.wish.run}: iteration {self.wish.at} was not computed, as its process was ended.")
+
+    def _read(self, written: StoredRun) -> Checkpoint:
+        (trainer,) = written.trainers()
+        return written.checkpoints(trainer).read(str(self.wish.at), self.log)
 
 
 def recall(
@@ -114,7 +118,7 @@ def recall(
     data: Path | str | None = None,
     trust: Iterable[str] = (),
     log: Log = warnings.warn,
-) -> Recall:
+) -> RecallHandle:
     """Begin to compute an iteration of a run again, from the newest state that is kept before it; return a handle.
 
     Its ``result()`` is the network as that iteration left it, to the bit. The ``branch`` is by default the one that led
@@ -124,4 +128,4 @@ def recall(
     if not is_whole(at, 0):
         raise SigmaConfigError(f"recall: at must be an iteration from 0 on (got {at!r}).")
     where = None if data is None else str(data)
-    return Recall(Wish(str(Path(run).absolute()), int(at), branch, trainer, where, tuple(trust)), log)
+    return RecallHandle(Wish(str(Path(run).absolute()), int(at), branch, trainer, where, tuple(trust)), log)

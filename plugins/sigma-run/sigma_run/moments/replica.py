@@ -24,8 +24,9 @@ from sigma_run.config.building import prepare
 from sigma_run.config.stored import open_stored
 from sigma_run.config.stores import open_run
 from sigma_run.config.trained import select_trainer
-from sigma_store.checkpoints.store import write
-from sigma_training.runs.recall import RunMoment
+from sigma_store.run_folder import replace_network
+from sigma_training.lifecycle import recall_moment
+from sigma_training.runs.moments import RunMoment
 from sigma_training.trainer import NetworkTrainer
 
 LOWEST = 19  # priority: what trains comes first
@@ -46,7 +47,7 @@ class Wish:
 
 
 @define(eq=False)
-class Replica:
+class RunCopy:
     """A second copy of one trainer of a stored run; nothing of the run is written."""
 
     stored: StoredRun
@@ -56,7 +57,7 @@ class Replica:
     log: Log
 
     @classmethod
-    def open(cls, wish: Wish, log: Log) -> Replica:
+    def open(cls, wish: Wish, log: Log) -> RunCopy:
         """Build and prepare the copy; raise a SigmaError if the run cannot be opened, or its data are others now."""
         run = Path(wish.run).absolute()
         if wish.at < 0:
@@ -83,7 +84,7 @@ class Replica:
     def go(self) -> None:
         """Go to the moment."""
         journal = self.stored.excerpt(self.environment.trainers, self.log)
-        self.trainer.lifecycle.recall(self.stored, journal, self.moment, self.log)
+        recall_moment(self.trainer.lifecycle, self.stored, journal, self.moment, self.log)
 
     def go_reporting(self, report: Callable[[int], object], interval: float) -> None:
         """Go to the moment, and report meanwhile, from another thread, which iteration is reached."""
@@ -105,10 +106,11 @@ class Replica:
 def answer(wish: Wish, say: Callable[[dict[str, Any]], object], log: Log) -> None:
     """Recall a moment, and write its state; say what is reached, and what became of it."""
     try:
-        replica = Replica.open(wish, log)
-        with replica.environment:
-            replica.go_reporting(lambda iteration: say({"iteration": iteration}), INTERVAL)
-            write(Path(wish.place), replica.state())
+        copy = RunCopy.open(wish, log)
+        with copy.environment:
+            copy.go_reporting(lambda iteration: say({"iteration": iteration}), INTERVAL)
+            label, name = str(wish.at), copy.trainer.name
+            replace_network(Path(wish.place), lambda run: run.checkpoints(name).write(label, copy.state()))
     except Exception as error:
         kind = type(error) if isinstance(error, SigmaError) else SigmaError
         say({"error": kind.__name__, "why": error_text(error)})

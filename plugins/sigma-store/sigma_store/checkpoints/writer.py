@@ -60,10 +60,10 @@ class Saver(Checkpoints):
         """Return the epochs of the checkpoints that are intact, by iteration; each is read once."""
         return {number: int(values["clock"]["epoch"]) for number, values in self._values().items()}
 
-    def named(self) -> dict[int, tuple[str, str]]:
+    def names(self) -> dict[int, tuple[str, str]]:
         """Return name and note of the intact checkpoints that a person named, by iteration; each is read once."""
-        named = {number: (values.get("name", ""), values.get("note", "")) for number, values in self._values().items()}
-        return {number: about for number, about in named.items() if about[0]}
+        names = {number: (values.get("name", ""), values.get("note", "")) for number, values in self._values().items()}
+        return {number: about for number, about in names.items() if about[0]}
 
     def _values(self) -> dict[int, Mapping[str, Any]]:
         paths = [path for path in numbered_entries(self.home) if path.exists()]

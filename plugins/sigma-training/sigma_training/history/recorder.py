@@ -217,7 +217,7 @@ class Recorder:
 
         It is also wanted if the last one is old.  During replay, the journal decides.
         """
-        digested, kept = (wanted or self.past.late()) and self.past.due(), False
+        digested, kept = (wanted or self.past.is_late()) and self.past.due(), False
         if self.replay is not None:
             digested = self.replay.next_row(moment.iteration, event="digest") is not None
             kept = self.replay.rewinds_to(moment.iteration)

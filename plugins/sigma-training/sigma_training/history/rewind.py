@@ -32,7 +32,7 @@ class RewindBuffer:
         """Return whether another snapshot stays within its share of the time."""
         return time.perf_counter() >= self._next
 
-    def late(self) -> bool:
+    def is_late(self) -> bool:
         """Return whether the last snapshot is so old that another is taken before the epoch ends."""
         return time.perf_counter() >= self._late
 

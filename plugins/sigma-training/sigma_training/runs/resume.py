@@ -24,12 +24,14 @@ from sigma_training.history.replay import (
     is_fork,
     last_edited,
     load_fields,
+    rows_since,
     tail,
     without_interruptions,
     without_workers,
 )
 from sigma_training.hooks.order import meet
 from sigma_training.hooks.outlook import renew
+from sigma_training.runs.moments import JournalPart, RunMoment, find_moment, leads_to
 from sigma_training.session.session import Session
 
 FEEDING = ("batch_size", "last_batch", "iterator", "preprocessors", "augmentations")  # no settings of a data set
@@ -178,6 +180,35 @@ def begin_replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> l
             session.recorder.past.keep(Moment(**checkpoint.values["clock"]), checkpoint, pinned=True)
     check_commands(rows, part.place, session.commands.find)
     return without_interruptions(without_workers(rows))
+
+
+def go_to(run: StoredRun, session: Session, journal: Excerpt, moment: RunMoment, log: Log) -> None:
+    """Prepare a session to replay the journal of a run up to a moment; raise SigmaStateError for one it does not know.
+
+    Raises SigmaCheckpointError if the journal does not reach back to any state before it.
+    """
+    name = session.setup.name
+    part = find_moment(name, journal.rows(name), moment)
+    label, base = _select_base(run.checkpoints(name), part, moment.iteration)
+    if base is None:
+        rows = begin_replay(run, session, journal, log)
+    else:
+        fit(run.checkpoints(name).place(label), base, session)
+        session.recorder.begin(part.branch, session.moment.iteration)
+        session.recorder.past.keep(session.moment, session.snapshot())
+        rows = rows_since(base.values["journal"], part.rows)
+    left = deque(row for row in rows if row["place"] <= part.last_place)
+    session.recorder.compare(Replay(left, goes_on=False, until=moment.iteration, since=part.place))
+
+
+def _select_base(checkpoints: Checkpoints, part: JournalPart, at: int) -> tuple[str, Checkpoint | None]:
+    """Return the newest intact checkpoint of a part at or before an iteration, with its label; None without any."""
+    for number in (number for number in reversed(checkpoints.numbers()) if part.start <= number <= at):
+        with suppress(SigmaCheckpointError):  # an older one will do
+            values = checkpoints.read_manifest(str(number), _silent)["values"]
+            if leads_to(part, values, number, at):
+                return str(number), checkpoints.read(str(number), _silent)
+    return "", None
 
 
 def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:

@@ -114,7 +114,7 @@ class CheckpointPolicy:
         if self.saver is None:
             return
         self.saver.wait()
-        for number, (other, _) in self.saver.named().items():
+        for number, (other, _) in self.saver.names().items():
             if other == name and number != self.current.moment.iteration:
                 raise SigmaStateError(f"save: {name!r} is the state of iteration {number}. Choose another name.")
 
