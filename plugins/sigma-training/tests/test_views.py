@@ -566,7 +566,7 @@ def test_what_was_measured_is_stored_before_a_run_waits(tmp_path: Path) -> None:
         thread.start()
         for at in (3, 6, 9):
             wait_until(lambda: sigma.state == "paused")
-            wait_until(lambda at=at: points(seen(sigma), "training.loss")[-1][1][-1] == at)
+            wait_until(lambda at=at: [last[1][-1] for last in points(seen(sigma), "training.loss")[-1:]] == [at])
             sigma.go()
             wait_until(lambda at=at: sigma.get("trainer.iteration") > at or sigma.state != "paused")
         thread.join(60)
