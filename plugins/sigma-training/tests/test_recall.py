@@ -207,3 +207,14 @@ def _row(place: int, what: str, iteration: int, to: int = 0, branch: int = 0) ->
     if what == "begin":
         return {**row, "event": what}
     return {**row, "command": what, **({"to": to, "branch": branch, "parent": branch - 1} if what == "rewind" else {})}
+
+
+@pytest.mark.parametrize("at", [6, 8, 9])
+def test_moments_after_the_last_row_of_a_branch_are_computed_on(at: int, tmp_path: Path) -> None:
+    folder = train({9: lambda s: s.rewind(5)}, tmp_path, hooks={})
+    rows = [row["iteration"] for row in read_journal(folder)]
+    assert 5 in rows
+    assert not {6, 7, 8}.intersection(rows)
+    with steered_environment(last=at) as plain:
+        plain.run()
+        assert recalled(folder, at, branch=0, hooks={}) == decisive(trainer(plain))
