@@ -323,6 +323,7 @@ FOREIGN = {  # assignments to fields of other objects
     "config.reading": {"configuration.document"},  # a function's own table
     "config.trained": {"chosen.backend", "chosen.learned"},  # settings of objects that it has just made
     "launcher.group": {"warnings.showwarning"},
+    "moments.replica": {"warnings.showwarning"},
     "network.architecture": {"copy._called"},
     "notation": {"layer._called"},
     "scanning": {"word.at"},

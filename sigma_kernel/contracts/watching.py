@@ -85,12 +85,17 @@ class HookEntry:
 
 @frozen
 class StateEntry:
-    """A state that ``rewind`` can restore: ``kept`` in memory, ``saved`` as a checkpoint, or both."""
+    """A state that ``rewind`` can restore: ``kept`` in memory, ``saved`` as a checkpoint, or both.
+
+    A person may have given it a ``name`` and a ``note``.
+    """
 
     iteration: int
     epoch: int
     kept: bool
     saved: bool
+    name: str = ""
+    note: str = ""
 
 
 @define(eq=False)

@@ -188,8 +188,10 @@ from sigma_ml import text as text
 from sigma_ml.searching import search as search
 from sigma_run import Trained as Trained
 from sigma_run import describe as describe
+from sigma_run import fork as fork
 from sigma_run import from_file as from_file
 from sigma_run import load as load
+from sigma_run import recall as recall
 from sigma_step import Model as Model
 from sigma_text import Continued as Continued
 from sigma_training import History as History

@@ -17,9 +17,9 @@ from sigma_kernel.contracts import AddressEntry
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import live
-from sigma_monitor_control.commands.options import columns, literal, print_moments, show
+from sigma_monitor_control.commands.options import columns, print_moments, show
 from sigma_monitor_control.protocol import reading as reading_of_protocol
-from sigma_run.launcher import main
+from sigma_run.launcher import literal, main
 from sigma_testing import FakeView, VerbSuite
 
 ORDINARY = {
@@ -122,7 +122,7 @@ def test_every_live_command_can_be_given_in_the_shell_and_by_the_protocol(
         (["go"], "go", {}),
         (["stop"], "stop", {}),
         (["send", "rewind", "to=3", "scale=epoch"], "rewind", {"to": 3, "scale": "epoch"}),
-        (["save"], "save", {}),
+        (["save"], "save", {"name": "", "note": ""}),
         (["undo"], "undo", {}),
         (["step"], "step", {"count": 1, "scale": "iteration"}),
         (["step", "3", "epochs"], "step", {"count": 3, "scale": "epoch"}),

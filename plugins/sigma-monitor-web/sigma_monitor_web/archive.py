@@ -93,10 +93,12 @@ class Archive(EndedRun):
         """Return what the configuration says; nothing if it cannot be read."""
         return self._read("config.toml", lambda stored: read_configuration(stored, self.folder).values) or {}
 
-    def read_checkpoints(self, trainer: str) -> dict[int, int]:
-        """Return the epochs of a trainer's checkpoints, by iteration; raise SigmaCheckpointError for links."""
+    def read_states(self, trainer: str) -> list[StateEntry]:
+        """Return the checkpoints of a trainer that are intact, oldest first; raise SigmaCheckpointError for links."""
         with self.guard():
-            return self.stored_run.checkpoints(trainer).epochs()
+            checkpoints = self.stored_run.checkpoints(trainer)
+            epochs, named = checkpoints.epochs(), checkpoints.names()
+        return [StateEntry(number, epochs[number], False, True, *named.get(number, ())) for number in sorted(epochs)]
 
     def read_ends(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the last point of each curve that led to the result, by trainer and name."""
@@ -241,10 +243,9 @@ class ArchivedTrainer:
     def states(self) -> list[StateEntry]:
         """Return the checkpoints that are intact, oldest first."""
         try:
-            epochs = self.archive.read_checkpoints(self.name)
+            return self.archive.read_states(self.name)
         except SigmaCheckpointError:  # loading one raises it
             return []
-        return [StateEntry(number, epochs[number], False, True) for number in sorted(epochs)]
 
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split; the data are read now.

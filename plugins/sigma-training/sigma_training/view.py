@@ -83,8 +83,8 @@ class SessionView:
         kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
         saver = session.checkpoints.saver
         saved = {} if saver is None else saver.epochs()
-        epochs = {**saved, **kept}
-        return [StateEntry(at, epochs[at], at in kept, at in saved) for at in sorted(epochs)]
+        epochs, named = {**saved, **kept}, {} if saver is None else saver.names()
+        return [StateEntry(at, epochs[at], at in kept, at in saved, *named.get(at, ())) for at in sorted(epochs)]
 
     # -- data ----------------------------------------------------------------------------------------------------------
     def splits(self) -> dict[str, int]:

@@ -12,6 +12,7 @@ from sigma_run.launcher.group import main as main
 from sigma_run.launcher.output import colours as colours
 from sigma_run.launcher.output import document as document
 from sigma_run.launcher.output import json_option as json_option
+from sigma_run.launcher.output import literal as literal
 from sigma_run.launcher.output import say as say
 from sigma_run.launcher.output import table as table
 from sigma_run.launcher.predictions import Predictions as Predictions

@@ -33,6 +33,8 @@ COMMANDS = {
         ("run", "run:run", "Train a recipe or a configuration file."),
         ("resume", "resume:resume", "Resume a run from its newest checkpoint, bit for bit."),
         ("replay", "resume:replay", "Replay a run from its journal and compare the results."),
+        ("recall", "recall:recall", "Compute any moment of a run again and save its network."),
+        ("fork", "fork:fork", "Train on from any moment of a run with other values, as a run of its own."),
         ("evaluate", "evaluate:evaluate", "Compute loss and metrics of a run's newest checkpoint."),
         ("predict", "predict:predict", "Predict with a trained network."),
         ("export", "export:export", "Write a trained network in another format."),

@@ -12,7 +12,8 @@ import click
 
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaConfigError
-from sigma_run.config.stores import open_run
+from sigma_run.config.stores import open_run, stores
+from sigma_run.launcher.branches import format_parent, list_branches, table_of
 from sigma_run.launcher.output import document, json_option, name_metric, say, table, width, wrap_text
 from sigma_run.overview import describing, listing
 from sigma_run.overview.selecting import average_rows, columns_of, differing, select_rows, sort_rows
@@ -30,6 +31,7 @@ STAR = "*"
 @click.option("--columns", metavar="PATTERN", multiple=True, help="Show these results and settings (repeatable).")
 @click.option("--average", metavar="SETTING", multiple=True, help="Average runs that differ in it alone (repeatable).")
 @click.option("--archived", is_flag=True, help="List archived runs as well.")
+@click.option("--branches", is_flag=True, help="List their branches: where each begins, what differs, best values.")
 @json_option
 def runs(
     folders: tuple[Path, ...],
@@ -39,6 +41,7 @@ def runs(
     columns: tuple[str, ...],
     average: tuple[str, ...],
     archived: bool,
+    branches: bool,
     as_json: bool,
 ) -> None:
     """List the runs in FOLDER (by default runs/), oldest first: status, length, settings that differ, results.
@@ -47,6 +50,9 @@ def runs(
     folder itself, or a study. A CRITERION is one as in hooks, about results, settings, status, name, starred and tags:
     `validation.accuracy reaches 0.9 and status equals "finished"`, `any tags.* equals "baseline"`.
     """
+    if branches:
+        print_branches(folders or (Path("runs"),), as_json)
+        return
     rows = list_runs(folders or (Path("runs"),))
     shown = [row for row in rows if archived or not row.get("archived")]
     hidden = len(rows) - len(shown)
@@ -72,6 +78,17 @@ def _describe_nothing(where: str, hidden: int) -> str:
     if hidden:
         return f"All {hidden} runs are archived. Pass --archived to list them."
     return "No runs found. Train one with `sigma run NAME`; `sigma recipes` lists the names."
+
+
+def print_branches(folders: Sequence[Path], as_json: bool) -> None:
+    """Print the branches of the runs in some folders."""
+    listed = [
+        branch for store in stores() for run in store.runs(folders) for branch in list_branches(run, open_run(run, say))
+    ]
+    if as_json:
+        document({"branches": listed})
+    else:
+        table(table_of(listed))
 
 
 def _select_settings(folders: Sequence[Path], settings: Sequence[str]) -> list[str]:
@@ -121,6 +138,11 @@ def _print(found: Sequence[Mapping[str, Any]]) -> None:
         ["EPOCHS", *(_cell(run["epochs"]) for run in found)],
         ["SECONDS", *(_cell(run["seconds"]) for run in found)],
         *([_title(key), *(own.get(key, "") for own in cells)] for key in columns_of(cells)),
+        *(
+            [["PARENT", *(format_parent(run.get("parent")) for run in found)]]
+            if any("parent" in run for run in found)
+            else []
+        ),
         *([["WHY", *(run.get("why", "") for run in found)]] if any(run["status"] == "pruned" for run in found) else []),
     ]
     shown = columns if (room := width()) is None else _fitting(columns, room)

@@ -16,6 +16,7 @@ from sigma_run.config.stores import BASE
 from sigma_run.overview.marks import read_marks
 from sigma_run.study.folder import read_study
 from sigma_run.study.plan import Study, lengths, representative
+from sigma_training.history.replay import is_fork
 
 LENGTH = ("epochs", "iterations", "seconds")
 ROOM, WHY, NAME = 1 << 18, 4000, 100  # characters: of the values of one run, of why it failed, of its status
@@ -41,8 +42,26 @@ def describe_run(run: Path, stored: StoredRun, log: Log) -> dict[str, Any]:
         "metrics": _limit_length(run, "metrics", measured, log),
         **({"baselines": _limit_length(run, "baselines", baselines, log)} if baselines else {}),
         **({"advice": advice} if advice else {}),
+        **({"parent": parent} if (parent := parent_of(stored)) else {}),
         "settings": _limit_length(run, "settings", settings, log),
     }
+
+
+def parent_of(stored: StoredRun) -> dict[str, Any] | None:
+    """Return the run, the branch and the iteration at which a fork begins, as its journal says; None for other runs."""
+    first = next(iter(stored.journal_rows()), {})
+    parent = first.get("parent")
+    if not is_fork(first) or not isinstance(parent, Mapping):
+        return None
+    return {
+        "run": str(parent.get("run"))[:NAME],
+        **{name: to_whole(parent.get(name)) for name in ("branch", "iteration")},
+    }
+
+
+def to_whole(value: Any) -> int:
+    """Return a whole number; 0 for anything else."""
+    return value if isinstance(value, int) else 0
 
 
 def describe_study(path: Path, log: Log) -> dict[str, Any]:

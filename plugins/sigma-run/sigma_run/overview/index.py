@@ -28,7 +28,7 @@ FORMAT = 1
 WORTH = 100  # changed entries, from which on the file is written
 LARGEST = 1 << 28  # bytes of the file
 READ = (CONFIGURATION, SUMMARY, MARKS)  # what an entry is made of
-KINDS = {"metrics": dict, "settings": dict, "baselines": dict, "advice": list, "status": str, "why": str}
+KINDS = {"parent": dict, "metrics": dict, "settings": dict, "baselines": dict, "advice": list, "status": str, "why": str}
 NUMBER = (int, float, type(None))
 
 Versions = list[Any]
@@ -100,6 +100,8 @@ def is_entry(entry: Any) -> bool:
     numbers = [entry[name] for name in LENGTH], entry["metrics"].values() if isinstance(entry["metrics"], dict) else []
     typed = all(isinstance(entry.get(name, kind()), kind) for name, kind in KINDS.items())
     if not typed or not all(isinstance(value, NUMBER) for values in numbers for value in values):
+        return False
+    if "parent" in entry and entry["parent"].keys() != {"run", "branch", "iteration"}:
         return False
     if not all(isinstance(values, dict) for values in entry.get("baselines", {}).values()):
         return False

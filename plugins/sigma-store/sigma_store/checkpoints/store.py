@@ -22,7 +22,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.contracts.storing import NAMED, Checkpoint, Log
 from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.threads import in_thread
@@ -32,7 +32,7 @@ from sigma_store.folders import WrittenFolder, open_folder, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 SAVER = "sigma-saver"  # threads
-NEEDED = ("trainer", "clock", "journal", "branch", "batch_size", "ranking")  # values of every manifest
+NEEDED = ("trainer", "clock", "journal", "branch", "batch_size", "ranking", *NAMED)  # values of every manifest
 SPARE = ("undo", "hooks", "sums", "published", "data", "changes", "learned", "classes")  # left out first, in this order
 NUMBER = re.compile("0|[1-9][0-9]*+")
 LEFT_OVER = re.compile(r"\.([0-9]++)\.(?:part|old)")

@@ -131,10 +131,12 @@ class Recorder:
     def go_back(self, branch: int, iteration: int, entry: Entry | None = None) -> None:
         """Leave the present branch, and go on from an earlier iteration: on a new one, or after a reset.
 
-        Snapshots after an ``entry`` are dropped.
+        Snapshots after an ``entry``, or after a reset, are dropped.
         """
         if entry is not None:
-            self.past.go_back(entry)
+            self.past.keep(*entry)
+        else:
+            self.past.forget_after(iteration)
         is_reset = branch == self.branch
         self._resets += is_reset
         self.branch, self._start = branch, -self._resets if is_reset else iteration  # which differs after each reset
@@ -213,9 +215,9 @@ class Recorder:
     def remember(self, moment: Moment, snapshot: Callable[[], Checkpoint], order: HookOrder, wanted: bool) -> None:
         """Keep a snapshot for rewind, and write its digests, if it is ``wanted`` and the last one is not too recent.
 
-        During replay, the journal decides.
+        It is also wanted if the last one is old.  During replay, the journal decides.
         """
-        digested, kept = wanted and self.past.due(), False
+        digested, kept = (wanted or self.past.is_late()) and self.past.due(), False
         if self.replay is not None:
             digested = self.replay.next_row(moment.iteration, event="digest") is not None
             kept = self.replay.rewinds_to(moment.iteration)

@@ -137,6 +137,8 @@ class TrainingLoop:
             self._begin_anew(epochs, iterations)
         elif replay is None:
             self.replayer.train_on()
+        if self.moment.iteration == 0:
+            recorder.keep(self.moment, take_snapshot(current.present))
         self._end_if_nothing_is_left(before.cause)
 
     def _begin_anew(self, epochs: int | None, iterations: int | None) -> None:
