@@ -17,12 +17,17 @@ import numpy as np
 
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
+from sigma_testing.processes import Salted, other_process
 from sigma_testing.suite import Suite, alike
 
+ADDRESS = "2-dense.weights"
 
-def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
+
+def draw(
+    initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0, address: str = ADDRESS
+) -> np.ndarray:
     """Return the initial values of a parameter for a seed, as a run draws them."""
-    return initialiser.values("2-dense.weights", parameter, Draw(seed, stream))
+    return initialiser.values(address, parameter, Draw(seed, stream))
 
 
 class InitialiserSuite(Suite):
@@ -59,6 +64,14 @@ class InitialiserSuite(Suite):
         for parameter in self.parameters:
             values = [draw(initialiser, parameter).tobytes() for initialiser in (first, first, self.make())]
             assert len(set(values)) == 1
+
+    def test_another_process_draws_the_same_values(self) -> None:
+        """Draw from `draws` alone: hashes of texts and numbers of processes differ from run to run."""
+        for parameter in self.parameters:
+            wanted = draw(self.make(), parameter).tobytes()
+            with other_process(1):
+                other = draw(self.make(), parameter, address=Salted(ADDRESS)).tobytes()
+            assert alike(other, wanted), "values depend on the process"
 
     def test_returned_values_belong_to_the_caller(self) -> None:
         """Overwrite the drawn values, and draw again."""
