@@ -17,17 +17,13 @@ import numpy as np
 
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
-from sigma_testing.processes import Salted, other_process
+from sigma_testing.processes import other_process
 from sigma_testing.suite import Suite, alike
 
-ADDRESS = "2-dense.weights"
 
-
-def draw(
-    initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0, address: str = ADDRESS
-) -> np.ndarray:
+def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
     """Return the initial values of a parameter for a seed, as a run draws them."""
-    return initialiser.values(address, parameter, Draw(seed, stream))
+    return initialiser.values("2-dense.weights", parameter, Draw(seed, stream))
 
 
 class InitialiserSuite(Suite):
@@ -70,7 +66,7 @@ class InitialiserSuite(Suite):
         for parameter in self.parameters:
             wanted = draw(self.make(), parameter).tobytes()
             with other_process(1):
-                other = draw(self.make(), parameter, address=Salted(ADDRESS)).tobytes()
+                other = draw(self.make(), parameter).tobytes()
             assert alike(other, wanted), "values depend on the process"
 
     def test_returned_values_belong_to_the_caller(self) -> None:

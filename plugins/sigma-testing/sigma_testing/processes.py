@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-
-class Salted(str):
-    """A text whose hash is another one, as in a process with another seed of hashes; it equals the text."""
-
-    __slots__ = ()
-
-    def __hash__(self) -> int:
-        return str.__hash__(self) ^ 0x5DEECE66D
+SALT = 0x5DEECE66D
 
 
 @contextmanager
 def other_process(number: int) -> Iterator[None]:
-    """Let processes have other numbers."""
-    before, other = os.getpid, os.getpid() + number
-    os.getpid = lambda: other
+    """Let ``os.getpid`` return another number, and ``hash`` those of texts, as with another seed of hashes."""
+    getpid, hash_of, own = os.getpid, builtins.hash, os.getpid() + number
+
+    def hash_elsewhere(value: Any) -> int:
+        return hash_of(value) ^ (number * SALT if isinstance(value, str) else 0)
+
+    os.getpid, builtins.hash = lambda: own, hash_elsewhere
     try:
         yield
     finally:
-        os.getpid = before
+        os.getpid, builtins.hash = getpid, hash_of
