@@ -2,11 +2,11 @@
 
 A class that plugins fulfil or call, and a function, say what their members and arguments were called before::
 
-    @renamed("1.1", {"run": "forward", "value(count)": "rows"})
+    @keep_former_names("1.1", {"run": "forward", "value(count)": "rows"})
     class Layer: ...
 
 
-    @renamed("1.1", {"dim": "axis"})
+    @keep_former_names("1.1", {"dim": "axis"})
     def softmax(x, axis=-1): ...
 
 Calls by a former name go on to the present one. A subclass that defines a former method, or a method with a former
@@ -42,7 +42,7 @@ class Rename(NamedTuple):
 USES: dict[str, list[Rename]] = {}  # by the paths of classes, ``package.module:Class``
 
 
-class Renamed:
+class Alias:
     """The alias of a member under its former name."""
 
     def __init__(self, rename: Rename) -> None:
@@ -62,13 +62,13 @@ def _warn(rename: Rename, whose: str = "") -> None:
     warnings.warn(f"{whose}{rename}. Use the new name.", DeprecationWarning, stacklevel=level)
 
 
-def renamed(since: str, names: Mapping[str, str]) -> Callable[[T], T]:
+def keep_former_names(since: str, names: Mapping[str, str]) -> Callable[[T], T]:
     """Let members of a class, or arguments of a function, have their former names as well, ``{old: new}``.
 
     ``"method(old)": "new"`` names an argument of a method of the class.
     """
 
-    def decorate(thing: T) -> T:
+    def decorate(thing: Any) -> Any:
         if not isinstance(thing, type):
             return accept_former(thing, [Rename(since, thing.__qualname__, *pair, True) for pair in names.items()])
         members, arguments = list[Rename](), dict[str, list[Rename]]()
@@ -80,7 +80,7 @@ def renamed(since: str, names: Mapping[str, str]) -> Callable[[T], T]:
             else:
                 members.append(Rename(since, thing.__name__, old, new))
         for rename in members:
-            setattr(thing, rename.old, Renamed(rename))
+            setattr(thing, rename.old, Alias(rename))
         for method, renames in arguments.items():
             setattr(thing, method, accept_former(vars(thing)[method], renames))
         _look_at_subclasses(thing, members, arguments)
@@ -108,7 +108,7 @@ def _look_at_subclasses(cls: Any, members: list[Rename], arguments: Mapping[str,
     """Let each new subclass of a class fulfil its present contract, also if it was written before."""
     own = vars(cls).get("__init_subclass__")
 
-    def __init_subclass__(sub: Any, **settings: Any) -> None:  # noqa: N807
+    def __init_subclass__(sub: Any, /, **settings: Any) -> None:  # noqa: N807
         if own is None:
             super(cls, sub).__init_subclass__(**settings)
         else:

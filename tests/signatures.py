@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from sigma_kernel.graph import OPS
 from sigma_kernel.plugins import specs
 from sigma_kernel.plugins.specs import API_VERSION, KINDS
-from sigma_kernel.renaming import Renamed
+from sigma_kernel.renaming import Alias
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "tests" / "api"
@@ -129,7 +129,7 @@ def members(cls: type) -> Iterator[tuple[str, str]]:
 
 def _describe_member(member: Any) -> str:
     abstract = "abstract " if getattr(member, "__isabstractmethod__", False) else ""
-    if isinstance(member, Renamed):
+    if isinstance(member, Alias):
         return f"alias of {member.rename.new}"
     if isinstance(member, classmethod | staticmethod):
         return f"{abstract}{type(member).__name__.removesuffix('method')} method {arguments(member.__func__)}"

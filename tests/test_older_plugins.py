@@ -21,9 +21,9 @@ SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number.
 OLD = """
     from attrs import define
     from sigma_kernel import Layer
-    from sigma_kernel.renaming import renamed
+    from sigma_kernel.renaming import keep_former_names
 
-    @renamed("1.1", {"run": "forward"})
+    @keep_former_names("1.1", {"run": "forward"})
     @define(eq=False)
     class Base(Layer):
         pass

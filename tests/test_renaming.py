@@ -9,7 +9,7 @@ import pytest
 from attrs import define
 
 from sigma_kernel import renaming
-from sigma_kernel.renaming import renamed
+from sigma_kernel.renaming import keep_former_names
 from tests import signatures
 
 
@@ -21,7 +21,7 @@ def _tables(monkeypatch: pytest.MonkeyPatch) -> None:
 def contract() -> Any:
     """Return a contract whose method `run` is `forward`, with an argument `count` that is `rows`, since 1.1."""
 
-    @renamed("1.1", {"run": "forward", "value(count)": "rows"})
+    @keep_former_names("1.1", {"run": "forward", "value(count)": "rows"})
     @define(eq=False)
     class Work(ABC):
         @abstractmethod
@@ -106,7 +106,7 @@ def test_own_rules_for_subclasses_go_on() -> None:
         def __init_subclass__(cls, **settings: Any) -> None:
             seen.append((cls.__name__, settings))
 
-    renamed("1.1", {"run": "forward"})(Noting)
+    keep_former_names("1.1", {"run": "forward"})(Noting)
 
     class Loud(Noting, volume=3):
         pass
@@ -118,7 +118,7 @@ def test_own_rules_for_subclasses_go_on() -> None:
 
 
 def test_an_argument_of_a_function_has_its_former_name() -> None:
-    @renamed("1.1", {"dim": "axis"})
+    @keep_former_names("1.1", {"dim": "axis"})
     def total(x: list[int], axis: int = 0) -> int:
         return sum(x) + axis
 

@@ -189,8 +189,10 @@ class OpSuite(Suite):
             first = evolve(sample, arrays=tuple(x[:half] for x in flat))
             spoilt = [np.where(np.arange(x.size) < half, x, np.nan) if x.dtype == np.float64 else x for x in flat]
             whole = evolve(sample, arrays=tuple(spoilt))
-            one, other = (self._result(each.graph(), *each.arrays) for each in (first, whole))
-            np.testing.assert_allclose(other[:half], one, rtol=1e-12, err_msg=f"{sample}: entries depend on others")
+            half_alone, together = (self._result(each.graph(), *each.arrays) for each in (first, whole))
+            np.testing.assert_allclose(
+                together[:half], half_alone, rtol=1e-12, err_msg=f"{sample}: entries depend on others"
+            )
 
     def test_meaning_and_expansion_agree(self) -> None:
         """Correct one of them: they are the same function."""

@@ -37,7 +37,7 @@ def _take_state() -> dict[str, Any]:
     return {
         "the working directory": os.getcwd(),
         "np.seterr()": np.geterr(),
-        "NumPy's global random numbers": (words[1].tobytes(), *words[2:]),  # type: ignore[index,union-attr]
+        "NumPy's global random numbers": (words[1].tobytes(), *words[2:]),  # type: ignore[index]
         "Python's global random numbers": random.getstate(),
         "the environment variables": {n: x for n, x in os.environ.items() if n != "PYTEST_CURRENT_TEST"},
         "the signal handlers": handlers,
@@ -108,7 +108,7 @@ def _listening(prints: bool) -> Iterator[Listener]:
     listener = Listener(sys.stdout)
     with ExitStack() as stack:
         if not prints:
-            stack.enter_context(redirect_stdout(listener))  # type: ignore[type-var]
+            stack.enter_context(redirect_stdout(listener))
         yield listener
 
 

@@ -268,8 +268,8 @@ class LayerSuite(Suite):
         """Return whether the first row of an output in training is another one, with other rows behind it."""
         it, arrays = self.trace(3)
         others = [np.concatenate([x[:1], x[:0:-1] * 2]) for x in arrays]
-        one, other = (it.run(it.values(rows))[0][0] for rows in (arrays, others))
-        return not np.array_equal(one, other)
+        first, again = (it.run(it.values(rows))[0][0] for rows in (arrays, others))
+        return not np.array_equal(first, again)
 
     def test_the_names_of_what_it_declares_are_levels_of_addresses(self) -> None:
         """Write names of letters, digits, _ and -."""
@@ -281,8 +281,8 @@ class LayerSuite(Suite):
         """Read `context.training` to draw random numbers, or to use statistics."""
         (it, arrays), (other, _) = self.trace(), self.trace(training=False)
         if not it.random and not it.changes:
-            one, two = (x.run(x.values(arrays))[0] for x in (it, other))
-            np.testing.assert_allclose(two, one, rtol=1e-12, atol=1e-12)
+            training, evaluation = (x.run(x.values(arrays))[0] for x in (it, other))
+            np.testing.assert_allclose(evaluation, training, rtol=1e-12, atol=1e-12)
 
     def test_a_shard_draws_what_the_whole_batch_does(self) -> None:
         """Draw with axis 0 as the batch, so that each row has random numbers of its own."""
@@ -301,22 +301,22 @@ class LayerSuite(Suite):
         if len(lengths) == 1 and (length := lengths.pop()) > 1 and (pieces := self._pieces(arrays, length)):
             it, _ = self.trace(2, training=False)
             whole = it.run(it.values(arrays))[0]
-            found = np.concatenate(pieces, axis=1) if whole.shape[1:2] == (length,) else pieces[-1]
-            np.testing.assert_allclose(found, whole, rtol=1e-9, atol=1e-12)
+            joined = np.concatenate(pieces, axis=1) if whole.shape[1:2] == (length,) else pieces[-1]
+            np.testing.assert_allclose(joined, whole, rtol=1e-9, atol=1e-12)
 
     def _pieces(self, arrays: Arrays, length: int) -> list[np.ndarray]:
         """Return the outputs for both halves of sequences; none of a layer that recalls nothing, or takes no halves."""
         it, _ = self.trace(2, training=False)
-        known = dict(zip(it.names[it.count :], it.values(arrays)[it.count :], strict=True))
+        given = dict(zip(it.names[it.count :], it.values(arrays)[it.count :], strict=True))
         pieces = list[np.ndarray]()
         for begin, end in ((0, length // 2), (length // 2, length)):
             try:
-                value, memory = self._piece([x[:, begin:end] for x in arrays], begin, length, known)
+                value, memory = self._piece([x[:, begin:end] for x in arrays], begin, length, given)
             except SigmaError:
                 return []
             if not memory:
                 return []
-            pieces, known = [*pieces, value], {**known, **memory}
+            pieces, given = [*pieces, value], {**given, **memory}
         return pieces
 
     def _piece(
@@ -330,8 +330,8 @@ class LayerSuite(Suite):
         if not there.after:
             return np.zeros(0), {}
         rest = [node for node in Graph((), outputs) if node.op == "input" and node not in {*inputs}]
-        known = {"position": np.array(begin, np.int32), **given}
-        values = [known.get(str(x.attrs["name"]), np.zeros(x.shape, x.dtype)) for x in rest]
+        named = {"position": np.array(begin, np.int32), **given}
+        values = [named.get(str(x.attrs["name"]), np.zeros(x.shape, x.dtype)) for x in rest]
         value, *after = interpret(Graph((*inputs, *rest), outputs), numpy_namespace())(*arrays, *values)
         return value, dict(zip(there.after, after, strict=True))
 
@@ -419,9 +419,9 @@ def _specs(arrays: Arrays) -> list[Spec]:
     return [Spec(x.shape, str(x.dtype)) for x in arrays]
 
 
-def _distance(one: np.ndarray, other: np.ndarray) -> float:
+def _distance(first: np.ndarray, second: np.ndarray) -> float:
     """Return the Kolmogorov-Smirnov distance of two samples, 0 if all numbers in order are equal but for rounding."""
-    x, y = np.sort(one), np.sort(other)
+    x, y = np.sort(first), np.sort(second)
     if np.allclose(x, y, rtol=2e-4, atol=2e-5):
         return 0.0
     every = np.concatenate([x, y])
@@ -454,7 +454,8 @@ class CostSuite(LayerSuite):
     def predict(self, outputs: np.ndarray) -> np.ndarray:
         """Return the predictions for outputs, one row per sample."""
         node = symbol(outputs.shape, str(outputs.dtype))
-        return interpret(Graph((node,), (self.make().prediction(node),)), numpy_namespace())(outputs)[0]
+        (values,) = interpret(Graph((node,), (self.make().prediction(node),)), numpy_namespace())(outputs)
+        return np.asarray(values)
 
     def test_its_prediction_has_a_row_for_each_sample(self) -> None:
         """Compute the prediction of a row, that a user sees, from this row of the output alone."""

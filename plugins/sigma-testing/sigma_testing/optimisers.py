@@ -335,9 +335,9 @@ class OptimiserSuite(Suite):
         )
         for trial in trials:
             trial.run(3)
-        one, other = (trial.values for trial in trials)
-        for address in one if not trials[0].objective.streams.numbers else ():
-            np.testing.assert_allclose(other[address], -one[address], rtol=1e-9, atol=1e-12, err_msg=address)
+        straight, mirror = (trial.values for trial in trials)
+        for address in straight if not trials[0].objective.streams.numbers else ():
+            np.testing.assert_allclose(mirror[address], -straight[address], rtol=1e-9, atol=1e-12, err_msg=address)
 
 
 class GradientOptimiserSuite(OptimiserSuite):

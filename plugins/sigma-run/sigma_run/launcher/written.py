@@ -56,8 +56,8 @@ def _present_lines(node: ast.AST) -> Iterator[str]:
         moved = [(name, current_import(f"{node.module}.{name.name}")) for name in node.names]
         for name, place in moved if any(place for _, place in moved) else ():
             module, _, now = (place or f"{node.module}.{name.name}").rpartition(".")
-            known = name.asname or name.name
-            by_module.setdefault(module, []).append(now if now == known else f"{now} as {known}")
+            local = name.asname or name.name
+            by_module.setdefault(module, []).append(now if now == local else f"{now} as {local}")
         yield from (f"`from {module} import {', '.join(names)}`" for module, names in by_module.items())
     elif isinstance(node, ast.Import):
         moved = [(name, current_import(name.name)) for name in node.names]
