@@ -156,10 +156,13 @@ class DatasetSuite(Suite):
 
     def test_blocks_do_not_depend_on_the_process(self) -> None:
         """Read rows from the data alone: a run is resumed in another process, and read by workers in others."""
-        wanted = self._blocks(dataset := self.make(), range(dataset.blocks))
+        dataset = self.make()
+        wanted = self._blocks(dataset, range(dataset.blocks))
         for number in (1, 2):
             with other_process(number):
-                assert alike(self._blocks(other := self.make(), range(other.blocks)), wanted), "rows differ by process"
+                other = self.make()
+                blocks = self._blocks(other, range(other.blocks))
+            assert alike(blocks, wanted), "rows differ by process"
 
     def _encode(self, dataset: Dataset, section: str) -> Dataset:
         try:
