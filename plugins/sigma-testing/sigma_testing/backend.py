@@ -587,7 +587,9 @@ class LoweringSuite(Suite):
             inputs = sample.graph().inputs
             doubled = [x * 2.0 if "float" in x.dtype else x for x in inputs]
             node = OPS[sample.op](*doubled, **sample.attrs)
-            graph = Graph(inputs, (node, *(x + 1.0 for x in doubled if "float" in x.dtype)))
+            floats = [x for x in doubled if "float" in x.dtype]
+            later = [x + (node if x.shape == node.shape else 1.0) for x in floats]  # computed after the op
+            graph = Graph(inputs, (node, *later))
             results, wanted = self._run(graph, *sample.arrays), interpret(graph, numpy_namespace())(*sample.arrays)
             for result, meant in zip(results[1:], wanted[1:], strict=True):
                 _alike(result, np.asarray(meant), "float64", f"{sample}: it writes to its operands")
