@@ -25,7 +25,7 @@ from sigma_kernel.plugins.specs import API_VERSION, FORMS, GROUP, VERBS, Compone
 SLOW = 5  # seconds of an import after which a plugin is named
 WITHOUT = "To go on without it, pass --no-plugin"
 _IMPORTED = re.compile(
-    r"No module named '(?P<module>[\w.]+)'|cannot import name '(?P<name>\w+)' from '(?P<place>[\w.]+)'"
+    r"No module named '(?P<module>[\w.]++)'|cannot import name '(?P<name>\w++)' from '(?P<place>[\w.]++)'"
 )
 _ONE = threading.RLock()  # held during the import of a plugin, as all threads share stdout
 

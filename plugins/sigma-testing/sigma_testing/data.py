@@ -261,7 +261,7 @@ class PreprocessorSuite(Suite):
         values = self.values()
         fitted = self.make().fit([values[: len(values) // 2]])
         assert all(isinstance(value, np.ndarray) for value in fitted.values()), "fit() must return arrays"
-        names = [name for name in fitted if not re.fullmatch(r"\w+", name)]
+        names = [name for name in fitted if not re.fullmatch(r"\w++", name)]
         assert not names, f"{names}: names of fitted values have letters, digits and _, as files have them, too"
         first, second = (self.make().apply(values, fitted) for _ in range(2))
         assert np.array_equal(first, second)

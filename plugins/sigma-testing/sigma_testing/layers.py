@@ -275,7 +275,7 @@ class LayerSuite(Suite):
         """Write names of letters, digits, _ and -."""
         shapes = self.trace()[0].shapes
         for address in (*shapes.parameters, *shapes.state, *shapes.live):
-            assert re.fullmatch(r"[\w.#-]+", address), f"{address.removeprefix('0-it.')!r}: patterns cannot name it"
+            assert re.fullmatch(r"[\w.#-]++", address), f"{address.removeprefix('0-it.')!r}: patterns cannot name it"
 
     def test_evaluation_computes_what_training_does_unless_it_draws_or_has_state(self) -> None:
         """Read `context.training` to draw random numbers, or to use statistics."""
