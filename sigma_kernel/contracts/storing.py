@@ -26,6 +26,7 @@ Log = Callable[[str], Any]
 Row = Mapping[str, Any]
 EVERYTHING = Window()  # of the curves, as far as their points are not too many
 ALL = 2**62  # points of a curve
+FOR_REPLAYS = ("digest", "ages")  # events of a journal that are not shown to people
 
 
 @frozen(repr=False)

@@ -125,7 +125,7 @@ def plan(what: str, overrides: tuple[str, ...], bandwidth: float, latency: float
 
 def refuse_averaging(where: str, session: Session) -> None:
     """Raise SigmaConfigError for replicas that are averaged, of which there is no model."""
-    if session.setup.operator.mode == "averaging":
+    if session.setup.operator.mode != "synchronous":
         raise SigmaConfigError(
             f"{where}: mode = 'averaging' is not modelled, synchronous training is. Leave out the mode to plan that, or"
             " time some epochs by `sigma run` with each number of workers."
