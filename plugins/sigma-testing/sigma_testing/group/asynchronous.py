@@ -97,6 +97,7 @@ class AsynchronousSimulation(GroupSimulation):
     """One schedule of a group whose workers compute ahead of the sums that they have taken."""
 
     staleness: int = 4
+    reference: AgedRun = field(init=False)
     ahead: dict[RunningBurst, AheadRun] = field(factory=dict, init=False)
 
     def _make_reference(self) -> AgedRun:

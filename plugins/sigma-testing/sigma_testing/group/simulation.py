@@ -23,6 +23,7 @@ from sigma_kernel.contracts import merge_in_tree
 from sigma_kernel.contracts.grouping import (
     Advance,
     Commit,
+    ComputeOrder,
     Dismiss,
     GroupEvent,
     GroupOrder,

@@ -85,7 +85,7 @@ class AgedBurst:
     @property
     def count(self) -> int:
         """Return the number of shards of a batch."""
-        return min(self.shards, self.batches.rows.shape[1])
+        return min(self.shards, len(self.batches.rows[0]))
 
     @property
     def is_finite(self) -> bool:
