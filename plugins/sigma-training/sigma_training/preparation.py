@@ -39,7 +39,7 @@ from sigma_kernel.network.network import Network
 from sigma_kernel.settings import MIXED, is_total, is_whole
 from sigma_step.graphs import training_step
 from sigma_step.initial import Initial
-from sigma_step.model import LAYERS, UNCUT, Model
+from sigma_step.model import UNCUT, Model
 from sigma_step.rules import assign_optimisers, check_matches, live_values
 from sigma_step.steps import Programs
 from sigma_training import components as choices
@@ -310,7 +310,6 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     check_shards(stages)
     model = assign_optimisers(name, stages.model, parts.optimisers, chosen.order)
     model = evolve(model, units=preparation.units(parts.backend))
-    check_carried(name, model, stages.operator)
     splits = choices.encode_splits(stages.encoded_splits, model.network, chosen, model.shapes.outputs)
     if not settings.learned.about:  # else they were told before the training that goes on
         choices.tell_findings(name, splits, model.network)
@@ -423,15 +422,6 @@ def check_shards(stages: Stages) -> None:
     with stages.mistakes.locate("order"):
         if stages.settings.order and stages.operator.shards > 1:
             raise SigmaConfigError(f"{stages.settings.name}.order: {UNCUT}")
-
-
-def check_carried(name: str, model: Model, operator: Operator) -> None:
-    """Raise SigmaConfigError for layers that carry state from batch to batch, where gradients may lack updates."""
-    if operator.mode == "asynchronous" and (carried := [*model.fresh_state()]):
-        raise SigmaConfigError(
-            f"{name}.operator: {carried[0].removeprefix(LAYERS)} is carried from each batch to the next one, which the"
-            " mode 'asynchronous' may compute before it. Leave out `carried`, or set mode = 'synchronous'."
-        )
 
 
 def check_memory(model: Model) -> None:

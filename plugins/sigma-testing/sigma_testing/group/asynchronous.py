@@ -62,10 +62,11 @@ class AgedRun(ReferenceRun):
         return states[-1]
 
     def end(self, begin: Position, draw: Random) -> Position:
-        """Return the end of a burst, which is longer than any window; some bursts only measure the state."""
+        """Return the end of a burst, often beyond the window of a worker; some bursts only measure the state."""
         if draw.random() < 0.15:
             return evolve(begin, version=begin.version + 1)
-        end = self.position(min(draw.randint(begin.iteration + 1, begin.iteration + 8), self.schedule.steps))
+        longest = 8 if self.schedule.workers <= 8 else 3  # of many workers that lose messages, one is lost in the midst
+        end = self.position(min(begin.iteration + draw.randint(1, longest), self.schedule.steps))
         return evolve(end, version=begin.version)
 
     def places(self, most: int) -> Sequence[int]:
@@ -74,7 +75,7 @@ class AgedRun(ReferenceRun):
 
     def go_back(self, commit: Commit) -> int:
         """Return a state after as many iterations, from now on that of this commit."""
-        there = (state for known, state in self.known.items() if known.position.iteration == commit.position.iteration)
+        there = (state for other, state in self.known.items() if other.position.iteration == commit.position.iteration)
         return self.known.setdefault(commit, next(there, self.states[0]))
 
 

@@ -171,6 +171,7 @@ def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType(
     hooks = setup.order.hooks
     _check_settable(setup)
     _check_observers(setup)
+    _check_carried(setup)
     check_reads(setup.name, hooks, setup.model, bindings(setup), others=setup.others)
     new = {n: h for n, h in hooks.items() if checked.get(n) is not h}
     check_hooks(f"{setup.name}.hooks", new, setup.model, others=hooks.values())
@@ -182,6 +183,15 @@ def _check_observers(setup: Setup) -> None:
         raise SigmaConfigError(
             f"{setup.name}.hooks.{name}: observes an iteration, such as its gradients, and in the mode 'averaging' each"
             " replica has its own. Leave out the hook, or set mode = 'synchronous'."
+        )
+
+
+def _check_carried(setup: Setup) -> None:
+    """Raise SigmaConfigError for layers that carry state from batch to batch, where gradients may lack updates."""
+    if not setup.is_reproducible and (carried := [*setup.model.fresh_state()]):
+        raise SigmaConfigError(
+            f"{setup.name}.operator: {carried[0].removeprefix(LAYERS)} is carried from each batch to the next one,"
+            " which the mode 'asynchronous' may compute before it. Leave out `carried`, or set mode = 'synchronous'."
         )
 
 
