@@ -404,6 +404,12 @@ class PanelSuite(Suite):
         match = re.search(r"\beval\s*+\(|\bnew Function\b|https?://|\binnerHTML\b|\.style\s*+=", script)
         assert not match, f"the page allows no {match and match[0]}: scripts and styles come from its files alone."
 
+    def test_its_script_ends_what_it_begins(self) -> None:
+        """Return a function from an effect that clears its timers and listeners."""
+        script, ends = self.make().script, {"setInterval": "clearInterval", "addEventListener": "removeEventListener"}
+        left = [begin for begin, end in ends.items() if f"{begin}(" in script and f"{end}(" not in script]
+        assert not left, f"it calls {left[0]}, and never {ends[left[0]]}: a panel that is closed goes on."
+
 
 class MonitorSuite(Suite):
     """Conformance tests of a monitor: inherit, and override :meth:`make`."""

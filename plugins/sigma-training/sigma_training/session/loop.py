@@ -20,7 +20,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Batches, Burst, Compute, Iterations, Merger
-from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
+from sigma_kernel.errors import SigmaComponentError, SigmaDifferenceError, SigmaError, error_text
 from sigma_step.measuring import curves
 from sigma_step.steps import Iteration, compute_fused
 from sigma_training.group.averaging import choose_step
@@ -74,6 +74,7 @@ class TrainingLoop:
     recovery: Recovery
     drive: Drive
     _compiler: AheadCompiler = field(factory=AheadCompiler, init=False)
+    _settled: bool = field(default=True, init=False)
 
     @property
     def moment(self) -> Moment:
@@ -123,7 +124,7 @@ class TrainingLoop:
         A state that was saved during training continues it, to its own goals if no others are given.
         """
         current, recorder = self.current, self.current.recorder
-        replay, before = recorder.replay, current.progress
+        replay, before, self._settled = recorder.replay, current.progress, True
         self.recovery.record_start(current.setup, current.state, before, recorder.position)
         if replay is not None and (row := replay.begin(self.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
@@ -272,6 +273,8 @@ class TrainingLoop:
         fused program, for operators that cut batches into shards; ``again`` computes iterations once more.
         """
         current, run = self.current, self.current.present
+        if not self._settled:
+            raise SigmaComponentError("operator: calls work.advance() again before work.settle(). Settle each burst.")
         self._compiler.look_ahead(run.setup.programs, run.state.moment.iteration, goals.latest_end, run)
         self.recovery.record_start(run.setup, run.state, run.progress, current.recorder.position, again or compute)
         last = evolve(run.last, observed=NOTHING) if run.last.observed else run.last
@@ -284,6 +287,7 @@ class TrainingLoop:
         observed = self._observed_after(batches)
         done = self._observe(observed, batches, compute, again) if observed else self._compute(batches, compute)
         self.recovery.record_burst(current.state, done, current.present.last.finite)
+        self._settled = False
         return done
 
     def batches(self, most: int) -> Batches:
@@ -346,7 +350,7 @@ class TrainingLoop:
     @recovering
     def settle(self) -> None:
         """Run the hooks that are due, and check the goals."""
-        current = self.current
+        current, self._settled = self.current, True
         with self.checkpoints.save_together():
             before = self.hooks.run_due()
             run = current.present
