@@ -50,6 +50,7 @@ from sigma_kernel.contracts import Encoder as Encoder
 from sigma_kernel.contracts import Excerpt as Excerpt
 from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor
+from sigma_kernel.contracts import FOR_REPLAYS as FOR_REPLAYS
 from sigma_kernel.contracts import Finding as Finding
 from sigma_kernel.contracts import Goals as Goals
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser

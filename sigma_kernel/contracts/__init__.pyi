@@ -122,6 +122,7 @@ from sigma_kernel.contracts.storing import Checkpoint as Checkpoint
 from sigma_kernel.contracts.storing import Checkpoints as Checkpoints
 from sigma_kernel.contracts.storing import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts.storing import Excerpt as Excerpt
+from sigma_kernel.contracts.storing import FOR_REPLAYS as FOR_REPLAYS
 from sigma_kernel.contracts.storing import Journal as Journal
 from sigma_kernel.contracts.storing import RowWriter as RowWriter
 from sigma_kernel.contracts.storing import Store as Store

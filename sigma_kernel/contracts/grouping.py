@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from sigma_kernel.contracts.steering import MODES, Operator, Work, check_mode, check_workers
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.graph.reprs import brief
-from sigma_kernel.settings import ge, gt, in_
+from sigma_kernel.settings import ge, gt, in_, le
 
 
 @frozen(order=True)
@@ -372,9 +372,11 @@ class GroupOperator(Operator):
         lost_after: Seconds of silence after which a worker is lost.
         burst_seconds: Seconds between two boundaries at most, and so the latency of commands. Each boundary costs a
             round trip and copies of the state.
-        mode: Whether gradients are added up in each iteration (``synchronous``), or each shard trains a replica, and
-            these are averaged (``averaging``).
+        mode: Whether gradients are added up in each iteration (``synchronous``), each shard trains a replica, and
+            these are averaged (``averaging``), or workers go on while gradients are added up (``asynchronous``): its
+            bits depend on time.
         every: Iterations after which replicas are averaged.
+        staleness: Updates that a gradient lacks at most, in the mode ``asynchronous``.
     """
 
     workers: int = field(default=1, validator=ge(1))
@@ -384,9 +386,10 @@ class GroupOperator(Operator):
     burst_seconds: float = field(default=0.25, validator=gt(0))
     mode: str = field(default=MODES[0], validator=in_(MODES))
     every: int = field(default=8, validator=ge(1))
+    staleness: int = field(default=4, validator=[ge(1), le(15)])
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more workers than shards, fewer than are needed, and a mean of one; raise SigmaConfigError."""
+        """Refuse more workers than shards, fewer than are needed, and modes for one shard; raise SigmaConfigError."""
         check_workers(self.workers, self.shards, self.at_least)
         check_mode(self.mode, self.shards)
 

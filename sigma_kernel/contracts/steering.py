@@ -21,7 +21,7 @@ from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import Settled, gt, in_, optional, whole
 
-MODES = ("synchronous", "averaging")  # gradients are added up in each iteration; replicas have means from time to time
+MODES = ("synchronous", "averaging", "asynchronous")  # how shards are trained: see Operator
 Value = float | Sequence["Value"]  # of a metric
 Part = TypeVar("Part")
 
@@ -397,8 +397,9 @@ class Operator(Settled):
     """Drive a trainer: bursts between due points, workers, shards."""
 
     shards: int = 1  # parts of every batch, alike but for one row; optimisers in an ``order`` need whole batches
-    mode: str = MODES[0]  # how shards are trained
+    mode: str = MODES[0]  # gradients are added up in each iteration, replicas averaged, or gradients may come late
     every: int = 1  # iterations between two means of replicas, where each shard trains one
+    staleness: int = 1  # updates that a gradient lacks at most, where it may come late
 
     @abstractmethod
     def train(self, work: Work) -> None:
@@ -406,7 +407,12 @@ class Operator(Settled):
 
 
 def check_mode(mode: str, shards: int) -> None:
-    """Raise SigmaConfigError for a mean of one replica."""
+    """Raise SigmaConfigError for a mean of one replica, and for gradients that come late from nobody else."""
+    if mode == "asynchronous" and shards == 1:
+        raise SigmaConfigError(
+            "mode = 'asynchronous': shards = 1 leave nothing to wait for, as one worker computes all. Set shards = 2 or"
+            " more, or leave out the mode."
+        )
     if mode == "averaging" and shards == 1:
         raise SigmaConfigError(
             "mode = 'averaging': shards = 1 train one replica, of which there is no mean. Set shards = 2 or more, which"

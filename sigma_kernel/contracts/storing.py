@@ -27,6 +27,7 @@ Row = Mapping[str, Any]
 EVERYTHING = Window()  # of the curves, as far as their points are not too many
 ALL = 2**62  # points of a curve
 NAMED = ("name", "note")  # values of a checkpoint that a person named
+FOR_REPLAYS = ("digest", "ages")  # events of a journal that are not shown to people
 
 
 @frozen(repr=False)

@@ -103,7 +103,7 @@ def plan(what: str, overrides: tuple[str, ...], bandwidth: float, latency: float
     """Model memory, traffic and speed by the number of workers, from a step that is measured on this machine."""
     with open_sessions(open_document(what, overrides)) as (sessions, _folder):
         for place, session in sessions.items():
-            refuse_averaging(f"{what}: {place}.operator", session)
+            expect_synchronous(f"{what}: {place}.operator", session)
         costs = {place: measure_step(session) for place, session in sessions.items()}
     plans = {place: plan_workers(each, bandwidth * 1e6, latency / 1e3) for place, each in costs.items()}
     about = {
@@ -123,11 +123,11 @@ def plan(what: str, overrides: tuple[str, ...], bandwidth: float, latency: float
         say(about[place])
 
 
-def refuse_averaging(where: str, session: Session) -> None:
-    """Raise SigmaConfigError for replicas that are averaged, of which there is no model."""
-    if session.setup.operator.mode == "averaging":
+def expect_synchronous(where: str, session: Session) -> None:
+    """Raise SigmaConfigError for other modes of training, of which there is no model."""
+    if (mode := session.setup.operator.mode) != "synchronous":
         raise SigmaConfigError(
-            f"{where}: mode = 'averaging' is not modelled, synchronous training is. Leave out the mode to plan that, or"
+            f"{where}: mode = {mode!r} is not modelled, synchronous training is. Leave out the mode to plan that, or"
             " time some epochs by `sigma run` with each number of workers."
         )
 

@@ -265,12 +265,11 @@ def test_a_plan_says_that_it_is_modelled(file: str, capsys: pytest.CaptureFixtur
     assert main(["cluster", "plan", file, "--bandwidth", "0"]) == 2
 
 
-def test_averaging_is_not_planned(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["cluster", "plan", file, "--set", "run.operator.mode=averaging"]) == 2
+@pytest.mark.parametrize("mode", ["averaging", "asynchronous"])
+def test_other_modes_are_not_planned(mode: str, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cluster", "plan", file, "--set", f"run.operator.mode={mode}"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith(
-        "flowers.toml: trainer.operator: mode = 'averaging' is not modelled, synchronous training is."
-    )
+    assert err.startswith(f"flowers.toml: trainer.operator: mode = '{mode}' is not modelled, synchronous training is.")
     assert err.count("\n") == 1
 
 

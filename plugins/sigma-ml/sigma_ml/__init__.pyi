@@ -43,6 +43,7 @@ from sigma_kernel import Environment as Environment
 from sigma_kernel import Excerpt as Excerpt
 from sigma_kernel import Exporter as Exporter
 from sigma_kernel import Extractor as Extractor
+from sigma_kernel import FOR_REPLAYS as FOR_REPLAYS
 from sigma_kernel import Finding as Finding
 from sigma_kernel import Goals as Goals
 from sigma_kernel import GradientOptimiser as GradientOptimiser

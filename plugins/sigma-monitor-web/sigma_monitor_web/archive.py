@@ -18,6 +18,7 @@ from attrs import define, field
 
 from sigma_kernel import Registry
 from sigma_kernel.contracts import (
+    FOR_REPLAYS,
     AddressEntry,
     Branch,
     HookEntry,
@@ -329,5 +330,5 @@ def _last_points(stretch: BranchedCurves, end: float) -> dict[str, Curve]:
 
 
 def _parsed_rows(stored: StoredRun) -> list[tuple[int, Mapping[str, Any]]]:
-    """Return the numbered rows of a journal, but digests, which take most of its bytes."""
-    return [(n, row) for n, row in enumerate(stored.journal_rows(), 1) if row.get("event") != "digest"]
+    """Return the numbered rows of a journal, but those for replays, which take most of its bytes."""
+    return [(n, row) for n, row in enumerate(stored.journal_rows(), 1) if row.get("event") not in FOR_REPLAYS]

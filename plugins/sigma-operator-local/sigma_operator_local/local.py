@@ -24,7 +24,7 @@ class LocalOperator(Operator):
         burst_seconds: Seconds between two boundaries at most, and so the latency of commands.
         merger: How the gradients of all shards of a batch become one.
         mode: Whether gradients are added up in each iteration (``synchronous``), or each shard trains a replica, and
-            these are averaged (``averaging``).
+            these are averaged (``averaging``); ``asynchronous`` is for workers in other processes.
         every: Iterations after which replicas are averaged.
     """
 
@@ -38,6 +38,12 @@ class LocalOperator(Operator):
     def __attrs_post_init__(self) -> None:
         """Warn of workers that would have nothing to do; raise SigmaConfigError for a mode that does not fit."""
         check_mode(self.mode, self.shards)
+        if self.mode == "asynchronous":
+            raise SigmaConfigError(
+                "LocalOperator.mode: 'asynchronous' lets workers go on while gradients are on their way, which those of"
+                " threads are not. Use an operator for several processes or machines, such as 'processes', or leave out"
+                " the mode."
+            )
         if self.mode == "averaging" and type(self.merger) is not Sum:
             raise SigmaConfigError(
                 "LocalOperator.merger: replicas are averaged, and their gradients are not merged. Leave out the merger,"

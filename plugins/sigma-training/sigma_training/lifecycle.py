@@ -25,6 +25,7 @@ from sigma_training.runs.moments import RunMoment
 from sigma_training.session.progress import Phase
 from sigma_training.session.queue import Request
 from sigma_training.session.session import Session
+from sigma_training.session.state import TIMED
 
 
 @define(eq=False)
@@ -72,7 +73,9 @@ class SessionLifecycle(Lifecycle):
         session = self.session
         edited = {split: session.setup.counts(split) for split in session.state.data.get("edits", ())}
         metrics, baselines = _last_metrics(session), self._baselines or {}
-        results = metrics, edited, baselines, tuple(compare_baselines(metrics, baselines, session.setup.direction))
+        advice = [*compare_baselines(metrics, baselines, session.setup.direction)]
+        advice += [] if session.setup.is_reproducible else [TIMED]
+        results = metrics, edited, baselines, advice
         return TrainerReport(session.status, session.backend_name, session.moment, *results, session.progress.cause)
 
     def conclude(self) -> None:

@@ -47,11 +47,16 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
 def _operator(session: Session) -> dict[str, Any]:
     """Return what drives training, how many workers compute, how many shards a batch has, and how often replicas meet.
 
-    ``every`` is 0 if gradients are added up in each iteration.
+    ``every`` is 0 if there are no replicas, and ``staleness`` if no gradient lacks an update.
     """
     operator, state = session.setup.operator, session.state
-    counts = {"workers": state.workers(session.setup), "shards": operator.shards, "every": state.every(session.setup)}
-    return {"name": display_name(operator).removesuffix("_operator"), **counts}
+    return {
+        "name": display_name(operator).removesuffix("_operator"),
+        "workers": state.workers(session.setup),
+        "shards": operator.shards,
+        "every": state.every(session.setup),
+        "staleness": state.staleness(session.setup),
+    }
 
 
 def _blocks(rows: Dataset) -> dict[str, int]:

@@ -26,6 +26,7 @@ from sigma_run.launcher.explanation import explain_trainer
 from sigma_run.launcher.findings import SERIOUS, describe_findings, examine_trainer, list_trainers, show_findings
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.partial import OFFLINE, offline
+from sigma_training.session.state import TIMED
 from sigma_training.trainer import expect_trainer
 
 
@@ -35,26 +36,28 @@ from sigma_training.trainer import expect_trainer
 def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
     try:
-        complete, precision, sizes, findings = _check_configuration(what, overrides)
+        complete, precision, sizes, findings, notes = _check_configuration(what, overrides)
     except SigmaError as error:
         if as_json:
             document({"ok": False, "errors": str(error).split("\n")})
         raise
     if as_json:
         result = {"ok": True, "data": complete, "findings": describe_findings(findings)}
-        document(result | ({"sizes": sizes} if sizes else {}))
+        document(result | ({"sizes": sizes} if sizes else {}) | ({"notes": notes} if notes else {}))
     else:
         show_findings(finding for finding in findings if finding.severity in SERIOUS)
         said = "ok" if precision == "float32" else f"ok, in {precision}"
         say(said if complete else f"{said}, except for the data, which must be downloaded first")
         for layer, size in sizes.items():
             say(f"{layer} takes {_sides(size)} from the data")
+        for note in notes:
+            say(f"note: {note}", "yellow")
 
 
 def _check_configuration(
     what: str, overrides: tuple[str, ...]
-) -> tuple[bool, str, dict[str, list[int]], list[Finding]]:
-    """Return whether all could be checked (not before data are downloaded), precision, sizes and findings."""
+) -> tuple[bool, str, dict[str, list[int]], list[Finding], list[str]]:
+    """Return whether all could be checked (not before data are downloaded), precision, sizes, findings and notes."""
     configuration = understood(open_document(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
@@ -64,10 +67,12 @@ def _check_configuration(
                 raise
             _check_the_rest(configuration, environment)
             _check_tables(configuration, what, overrides)
-            return False, configuration.run.precision, {}, []
+            return False, configuration.run.precision, {}, [], []
         findings = [*chain(*(examine_trainer(trainer, quick=True) for trainer in list_trainers(environment)))]
         _check_tables(configuration, what, overrides)
-        return True, configuration.run.precision, _sizes_from_data(environment), findings
+        setups = [trainer.session.setup for trainer in list_trainers(environment)]
+        notes = [] if all(setup.is_reproducible for setup in setups) else [TIMED]
+        return True, configuration.run.precision, _sizes_from_data(environment), findings, notes
 
 
 def _sizes_from_data(environment: Environment) -> dict[str, list[int]]:
@@ -160,13 +165,14 @@ def _describe_blocks(count: int, rows: int, together: int, lanes: int) -> str:
     return f"{count:,} blocks of {rows:,} rows, read ahead; {order}; {waits}"
 
 
-def _describe_workers(name: str, workers: int, shards: int, every: int) -> str:
+def _describe_workers(name: str, workers: int, shards: int, every: int, staleness: int) -> str:
     """Return who computes the shards of batches, or trains their replicas, and when that pays."""
     rule = "the number of workers changes no bits. On one machine, threads in a backend that has them are faster"
     if every:
         means = f"replicas, one for each shard of a batch, which are averaged every {every} iterations"
         return f"{workers} by {name} train {shards} {means}: hooks, commands and goals act then; {rule}"
-    return f"{workers} by {name} compute the {shards} shards of each batch; {rule}"
+    what = f"{workers} by {name} compute the {shards} shards of each batch"
+    return f"{what}, from parameters that lack {staleness} updates at most; {TIMED}" if staleness else f"{what}; {rule}"
 
 
 def _facts(found: dict[str, Any]) -> Iterator[list[str]]:

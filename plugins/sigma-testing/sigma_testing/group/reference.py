@@ -7,7 +7,7 @@ from random import Random
 
 from attrs import evolve, field, frozen
 
-from sigma_kernel.contracts.grouping import Position
+from sigma_kernel.contracts.grouping import Commit, Position
 from sigma_testing.group.schedules import FaultSchedule
 
 
@@ -34,6 +34,18 @@ class ReferenceRun:
             digests = [digest(states[-1], n, self.live(n)["rate"], i).value for i in range(self.schedule.shards)]
             states.append(next_state(states[-1], self.position(n), total(digests)))
         object.__setattr__(self, "states", states)
+
+    def state_of(self, commit: Commit) -> int:
+        """Return the state of a commit."""
+        return self.states[commit.position.iteration]
+
+    def places(self, most: int) -> Sequence[int]:
+        """Return the numbers of iterations, up to one, after which a state is known."""
+        return range(most + 1)
+
+    def go_back(self, commit: Commit) -> int:
+        """Return the state after as many iterations, which the operator gives the workers as this commit."""
+        return self.states[commit.position.iteration]
 
     def position(self, n: int) -> Position:
         """Return the position after ``n`` iterations."""

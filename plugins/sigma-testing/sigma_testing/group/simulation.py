@@ -23,6 +23,7 @@ from sigma_kernel.contracts import merge_in_tree
 from sigma_kernel.contracts.grouping import (
     Advance,
     Commit,
+    ComputeOrder,
     Dismiss,
     GroupEvent,
     GroupOrder,
@@ -46,7 +47,14 @@ from sigma_testing.group.checks import TRACEBACK, GroupChecks
 from sigma_testing.group.network import OPERATOR, SimulatedNetwork
 from sigma_testing.group.reference import Digest, ReferenceRun, digest, next_state
 from sigma_testing.group.schedules import FaultSchedule, WorkerFault, draw_schedule
-from sigma_testing.group.workers import RunningBurst, SimulatedWorker, held_state
+from sigma_testing.group.workers import (
+    RunningBurst,
+    SimulatedWorker,
+    SumPlace,
+    held_state,
+    is_same_burst,
+    sum_place,
+)
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.member import (
     CopyState,
@@ -81,13 +89,16 @@ class GroupSimulation:
     finished: bool = field(default=False, init=False)
     replaced: int = field(default=0, init=False)  # states
     states: dict[Commit, int] = field(factory=dict, init=False)  # the last that the operator has received
-    board: dict[tuple[int, int], dict[int, tuple[int, Digest]]] = field(factory=dict, init=False)
+    board: dict[SumPlace, dict[int, tuple[int, Digest]]] = field(factory=dict, init=False)
     _asleep: float = field(default=-3.0, init=False)  # until then, the operator is suspended
 
     def __attrs_post_init__(self) -> None:
-        self.reference, self.draw = ReferenceRun(self.schedule), Random(self.schedule.seed + 1)
+        self.reference, self.draw = self._make_reference(), Random(self.schedule.seed + 1)
         self.network, self.checks = SimulatedNetwork(self.schedule, self.draw), GroupChecks(self)
-        self.states[self.group.commit] = self.reference.states[0]
+        self.states[self.group.commit] = self.reference.go_back(self.group.commit)
+
+    def _make_reference(self) -> ReferenceRun:
+        return ReferenceRun(self.schedule)
 
     @property
     def time(self) -> float:
@@ -177,9 +188,9 @@ class GroupSimulation:
     def _replace_state(self) -> Position:
         """Go back to any state before the present one, as a command does; return its position."""
         self.replaced += 1
-        n = self.draw.randint(0, self.group.commit.position.iteration)
+        n = self.draw.choice(self.reference.places(self.group.commit.position.iteration))
         commit = Commit(evolve(self.reference.position(n), version=1000 * self.replaced), self.group.generation)
-        self.states = {commit: self.reference.states[n]}
+        self.states = {commit: self.reference.go_back(commit)}
         self._tell(ReplaceState(commit))
         return commit.position
 
@@ -280,12 +291,12 @@ class GroupSimulation:
         if run.at == run.order.end.iteration:  # the state is measured
             report(self, worker, run, shown)
             return
-        self.network.carry(self._show, worker.number, run.order.generation, run.at, shown)
+        self.network.carry(self._show, worker.number, run.order, run.at, shown)
 
-    def _show(self, number: int, generation: int, n: int, shown: Mapping[int, Digest]) -> None:
+    def _show(self, number: int, order: ComputeOrder, n: int, shown: Mapping[int, Digest]) -> None:
         for key in [key for key in self.board if key[0] < self.group.generation - 3]:
             del self.board[key]
-        entries = self.board.setdefault((generation, n), {})
+        entries = self.board.setdefault(sum_place(order.generation, order.commit, n), {})
         for shard, value in shown.items():
             owner, earlier = entries.setdefault(shard, (number, value))
             self.checks.expect(owner == number, f"shard {shard} of iteration {n} is computed by {owner} and {number}")
@@ -293,7 +304,7 @@ class GroupSimulation:
         if len(entries) == self.schedule.shards:
             summed = merge_in_tree([entries[shard][1] for shard in range(self.schedule.shards)], add).value
             for worker in self.workers.values():
-                if worker.run is not None and worker.run.order.generation == generation and worker.run.at == n:
+                if worker.run is not None and worker.run.at == n and is_same_burst(worker.run.order, order):
                     self.network.call_soon(self._update, worker, worker.run, n, summed)
 
     def _update(self, worker: SimulatedWorker, run: RunningBurst, n: int, summed: int) -> None:

@@ -88,9 +88,9 @@ class ShardedStep:
         """Run iterations on the given minibatches; stop early after a loss that is not finite."""
         arrays, rings, published = steps.arrays, list[Records](), dict[str, float]()
         for offset, rows in enumerate(batches.rows):
-            shards = cut(rows, self.shards)
-            shares = self._shares(steps, arrays, batches, offset, shards)
-            merged = self.exchange.merge(steps, offset, shares, len(shards))
+            count = min(self.shards, len(rows))
+            shares = self.compute_shares(steps, arrays, batches, offset, self.exchange.numbers(count))
+            merged = self.exchange.merge(steps, offset, shares, count)
             published |= self.exchange.losses()
             arrays = steps.apply_update(arrays, merged.gradients, merged.state, offset)
             rings.append(merged.records)
@@ -99,10 +99,12 @@ class ShardedStep:
         ring = {name: np.stack([ring[name] for ring in rings]) for name in rings[0]}
         return Burst(arrays, ring, len(rings), published)
 
-    def _shares(
-        self, steps: Iterations, arrays: Mapping[str, Any], batches: Batches, offset: int, shards: list[Shard]
+    def compute_shares(
+        self, steps: Iterations, arrays: Mapping[str, Any], batches: Batches, offset: int, numbers: Sequence[int]
     ) -> dict[int, WeightedShare]:
+        """Return the shares of some shards of the batch of an iteration."""
         rows = batches.rows[offset]
+        shards = cut(rows, self.shards)
         weights = steps.weights(arrays, batches.block, rows, len(shards[0].rows), offset)
         if self.counts_rows and any(name.startswith(WEIGHTS) for name in weights):
             raise SigmaConfigError(
@@ -114,7 +116,6 @@ class ShardedStep:
             shard, lane = shards[number], batches.lane_of(number)
             return steps.share(arrays, lane.block, shard.rows - lane.first, shard.start, len(rows), offset, weights)
 
-        numbers = self.exchange.numbers(len(shards))
         shares = zip(numbers, self.exchange.compute(share, numbers), strict=True)
         return {number: weigh_share(each, len(shards[number].rows) / len(rows)) for number, each in shares}
 

@@ -16,7 +16,7 @@ from sigma_kernel.contracts.storing import Checkpoint, Journal, NoRows, RowWrite
 from sigma_kernel.encoding import pack, unpack
 from sigma_training.history.digests import digests
 from sigma_training.history.metrics import History, Samples
-from sigma_training.history.replay import RESUMED, Replay, end_of_training
+from sigma_training.history.replay import AGES, RESUMED, Replay, end_of_training
 from sigma_training.history.rewind import Entry, RewindBuffer
 from sigma_training.hooks.order import HookOrder
 
@@ -198,6 +198,11 @@ class Recorder:
         if values:
             self.note(moment, {**what, "values": values})
         return dict(unpack(values))
+
+    def ages(self, moment: Moment) -> str:
+        """Return the ages of gradients in the burst that is replayed from here on; empty if none lacked an update."""
+        row = None if self.replay is None else self.replay.next_row(moment.iteration, event=AGES)
+        return "" if row is None else str(row[AGES])
 
     # -- digests and snapshots -----------------------------------------------------------------------------------------
     def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:

@@ -22,7 +22,8 @@ Row = Mapping[str, Any]
 ASIDE = ("seconds", "place", "losses", "why", "good", "stored")  # fields that may differ between identical runs
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
 UNSAID = (*HEAD, "state", "losses", "stored")  # fields that a message does not show
-AT_HOOKS = ("fired", "heard")  # events that a hook meets when it is due
+AGES = "ages"  # the event, and the field, of gradients that lacked updates in the burst that begins there
+LATER = ("fired", "heard", AGES)  # events that a hook meets when it is due, or a burst when it is computed
 OF_WORKERS = ("joined", "lost", "generation")  # events that depend on who computes, and change nothing
 BESIDE = ("background", "budget")  # events from outside the training thread
 DIGITS = 8  # hexadecimal digits of a loss
@@ -91,11 +92,11 @@ class Replay:
 
     def next_external(self, iteration: int, find: Find) -> Command | Row | None:
         """Return the next row if it came from outside at this iteration: its command, or else its entries."""
-        while (row := self.next_row(iteration, again=True)) is not None and row.get("event") in AT_HOOKS:
-            self.rows.popleft()  # of a hook that was replaced
+        while (row := self.next_row(iteration, again=True)) is not None and row.get("event") in LATER:
+            self.rows.popleft()  # of a hook that was replaced, or a burst that is another one
         row = self.next_row(iteration)
         event = row and row.get("event")
-        if row is None or event in AT_HOOKS or not (event == RESUMED or _from_outside(row)):
+        if row is None or event in LATER or not (event == RESUMED or _from_outside(row)):
             return None
         if "command" in row:
             return command_of_row(find, row)
@@ -269,7 +270,7 @@ def rows_since(position: int, rows: Sequence[Row]) -> list[Row]:
 
 
 def _from_outside(row: Row) -> bool:
-    return "by" not in row and ("command" in row or row["event"] in (*AT_HOOKS, *BESIDE))
+    return "by" not in row and ("command" in row or row["event"] in (*LATER, *BESIDE))
 
 
 def _cut(rows: list[Row]) -> int:

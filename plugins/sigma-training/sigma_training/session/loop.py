@@ -291,8 +291,12 @@ class TrainingLoop:
         return done
 
     def batches(self, most: int) -> Batches:
-        """Return the next minibatches of the block that the cursor is in; if replicas are averaged, whole rounds."""
-        return next_rounds(self.current.state, self.current.setup, most)
+        """Return the next minibatches of the block that the cursor is in; if replicas are averaged, whole rounds.
+
+        A burst whose gradients lacked updates is replayed whole.
+        """
+        replayed = len(self.current.recorder.ages(self.moment).split())
+        return next_rounds(self.current.state, self.current.setup, replayed or most)
 
     def _observed_after(self, batches: Batches) -> dict[str, tuple[str, ...]]:
         """Return the addresses to observe at the last iteration, by the scope of the hooks that read them.

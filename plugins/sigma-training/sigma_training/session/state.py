@@ -36,6 +36,10 @@ from sigma_training.names import LAST
 from sigma_training.session.changes import Changes, Factory, Parts
 from sigma_training.session.progress import TrainingProgress
 
+TIMED = (  # what a user reads of a run whose bits depend on time
+    "the run is not reproducible: in the mode 'asynchronous', bits depend on how fast workers are. Its journal has the"
+    " ages of all gradients, by which `sigma replay` repeats the run, and `sigma resume` what was not saved."
+)
 MOST = 64  # iterations that are computed again in one burst: signals are noticed in between
 
 
@@ -65,6 +69,11 @@ class Setup:
     def operator(self) -> Operator:
         """Return what drives training, and into how many shards it cuts every batch."""
         return cast("Operator", self.settings.operator)
+
+    @property
+    def is_reproducible(self) -> bool:
+        """Return whether bits do not depend on time; else the journal alone repeats them."""
+        return self.operator.mode != "asynchronous"
 
     @cached_property
     def directions(self) -> Mapping[str, str]:
@@ -163,6 +172,11 @@ class RunState:
         """Return after how many iterations replicas are averaged, as it was set last; 0 if there are none."""
         averages = setup.operator.mode == "averaging"
         return int(self.changes.get("every", setup.operator.every)) if averages else 0
+
+    def staleness(self, setup: Setup) -> int:
+        """Return how many updates a gradient lacks at most, as it was set last; 0 if none."""
+        is_late = setup.operator.mode == "asynchronous"
+        return int(self.changes.get("staleness", setup.operator.staleness)) if is_late else 0
 
     def after_burst(
         self, arrays: Mapping[str, Any], cursor: Cursor, moment: Moment, published: Mapping[str, Any], sums: Sums

@@ -44,8 +44,11 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.dumping import Dumper
 from sigma_step.graphs import training_step
 from sigma_step.steps import Steps
+from sigma_training.group.asynchronous import RepeatedStep, read_ages, write_ages
 from sigma_training.group.group import WorkerGroup
+from sigma_training.group.merging import LocalExchange
 from sigma_training.group.sharding import BurstWithdrawn
+from sigma_training.history.replay import AGES
 from sigma_training.hooks.background import HookCall
 from sigma_training.passes import SplitPass, SplitPiece
 from sigma_training.session.current import CurrentRun
@@ -137,15 +140,27 @@ class GroupDriver:
     def compute(self, steps: Iterations, batches: Batches) -> Burst:
         """Return the burst that the workers compute; raise BurstWithdrawn if a command comes while nobody does."""
         if self.current.recorder.replay is not None:
-            return self.again(steps, batches)
+            return self._repeat(steps, batches)
         run = self.current.present
         self._share(run)
-        live = {"workers": run.state.workers(run.setup), "every": run.state.every(run.setup)}
-        records, state = self._run_burst(len(batches.rows), live)
-        arrays = {name: run.setup.to_device(state.arrays[name]) for name in steps.arrays}
-        self._held = Held(run.setup, run.state.live, arrays, run.state.moment.iteration + records.done)
-        run.setup.evaluator.delegate_to(self.measure)
+        state, setup = run.state, run.setup
+        live = {"workers": state.workers(setup), "every": state.every(setup), "staleness": state.staleness(setup)}
+        records, saved = self._run_burst(len(batches.rows), live)
+        if ages := write_ages(records.ages):
+            self.current.note({"event": AGES, AGES: ages})
+        arrays = {name: setup.to_device(saved.arrays[name]) for name in steps.arrays}
+        self._held = Held(setup, state.live, arrays, state.moment.iteration + records.done)
+        setup.evaluator.delegate_to(self.measure)
         return Burst(arrays, records.ring, records.done, records.published)
+
+    def _repeat(self, steps: Iterations, batches: Batches) -> Burst:
+        """Return a burst of the journal, computed in this process; its gradients have the ages that they had."""
+        current = self.current
+        if not (ages := current.recorder.ages(current.moment)):
+            return self.again(steps, batches)
+        current.note({"event": AGES, AGES: ages})
+        shards, exchange = self.operator.shards, LocalExchange(current.state.workers(current.setup))
+        return RepeatedStep(shards, read_ages(ages, min(shards, batches.rows.shape[1])), exchange)(steps, batches)
 
     def _run_burst(self, n: int, live: Mapping[str, int]) -> tuple[BurstRecords, Checkpoint]:
         """Return the records of a burst and the state after it; it is computed once more if all workers are lost."""
@@ -157,7 +172,7 @@ class GroupDriver:
 
     def _ask(self, live: Mapping[str, Any]) -> Sequence[Any]:
         """Return what the members report of a burst without iterations, which leaves the state as it is."""
-        self._version += 1
+        self._version = 1 + max(self._version, self._group.commit.position.version)
         self._asks = True
         try:
             return self._advance(lambda begin: evolve(begin, version=self._version), live)
@@ -236,7 +251,8 @@ class GroupDriver:
     def _give(self, run: Present) -> None:
         """Let the workers have the state of the run: they start with it, or it replaces theirs."""
         self._state = saved = without_hooks(take_snapshot(run))
-        self._version += 1
+        held = 0 if self._transport is None else self._group.commit.position.version
+        self._version = 1 + max(self._version, held)
         position = Position(run.state.moment.epoch, run.state.moment.iteration, self._version)
         if self._transport is None:
             self._start(Commit(position), saved)

@@ -9,11 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import define, evolve, field, frozen
 
-from sigma_kernel.contracts import Metric
+from sigma_kernel.contracts import Batches, Burst, Metric
 from sigma_kernel.contracts.grouping import Channel, Commit, ComputeOrder, Position
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaStateError, error_text
 from sigma_kernel.plugins.resolver import resolve_components
+from sigma_step.steps import Steps
+from sigma_training.group.asynchronous import Ages, AsynchronousStep
 from sigma_training.group.averaging import choose_step
 from sigma_training.group.shares import assign_shards
 from sigma_training.passes import SplitPass, SplitPiece
@@ -28,11 +30,12 @@ PAGE, PAGES = 4096, 256  # bytes and number of the parts of an array that are co
 
 @frozen
 class BurstRecords:
-    """What a burst measured: rings by name, the number of iterations, and the values of the workers' local scopes."""
+    """What a burst measured: rings by name, the number of iterations, the values of the workers' local scopes, ages."""
 
     ring: Mapping[str, np.ndarray]
     done: int
     published: Mapping[str, Any]
+    ages: Ages = ()
 
 
 @frozen(eq=False)
@@ -97,12 +100,13 @@ class Replica:
         batches = setup.feed.next_batches(state.cursor, n)
         if len(batches.rows) != n:
             raise SigmaStateError(f"{n} iterations were ordered, and the data have {len(batches.rows)} here.")
-        shards, exchange = sum(map(len, order.shards.values())), ChannelExchange(channel, order, worker, is_dropped)
-        result = choose_step(shards, order.live["every"], exchange)(steps_of(state, setup), batches)
+        exchange = ChannelExchange(channel, order, worker, is_dropped)
+        result, ages = train_burst(steps_of(state, setup), batches, order, exchange)
         new, _ = count_burst(state, setup, batches, result)
         self.beside = CopiedState(run.with_state(new), saved := snapshot(new, setup))
-        end = Position(order.end.epoch, begin.iteration + result.done, begin.version)
-        records = BurstRecords(result.ring, result.done, result.published)
+        late = bool(ages) and result.done < n  # sums behind the end are known, and are not those of the next burst
+        end = Position(order.end.epoch, begin.iteration + result.done, begin.version + late)
+        records = BurstRecords(result.ring, result.done, result.published, ages)
         first = worker == min(order.shards)
         return Commit(end, order.generation), digest_of(saved.arrays), records if first else None
 
@@ -146,6 +150,14 @@ class Replica:
     def drop(self) -> None:
         """Drop the state beside the committed one."""
         self.beside = None
+
+
+def train_burst(steps: Steps, batches: Batches, order: ComputeOrder, exchange: ChannelExchange) -> tuple[Burst, Ages]:
+    """Return a burst, and the ages of its gradients, if some may lack updates: a member that is alone has them all."""
+    shards, live = sum(map(len, order.shards.values())), order.live
+    if live["staleness"] and len(order.shards) > 1:
+        return AsynchronousStep(shards, live["staleness"], exchange).run(steps, batches)
+    return choose_step(shards, live["every"], exchange)(steps, batches), ()
 
 
 def digest_of(arrays: Mapping[str, np.ndarray]) -> str:
