@@ -68,6 +68,7 @@ class Form:
     places: dict[Node, int] = field(init=False)
     outputs: dict[int, Node] = field(factory=dict, init=False)
     nodes: tuple[Node, ...] = field(init=False)
+    rows: int = field(init=False)  # of a minibatch, 0 without data
     parts: dict[Node, list[Node]] = field(factory=dict, init=False)  # parts of each scan
     _new: dict[Node, Node] = field(factory=dict, init=False)
     _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by operand
@@ -80,6 +81,7 @@ class Form:
         _check(self.graph)
         self.places = {node: i for i, node in enumerate(self.graph.inputs)}
         data = [node for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True) if kind == DATA]
+        self.rows = data[0].shape[0] if data else 0
         self._new = {node: node for node in self.graph.inputs}
         self._new |= {x: _gather(x, self.places[x]) for x in {*data} - read_in_place(self.graph, data)}
         for node in self.graph:
@@ -93,12 +95,6 @@ class Form:
         for node in self.nodes:
             if node.op == "part":
                 self.parts.setdefault(node.inputs[0], []).append(node)
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows of a minibatch, 0 without data."""
-        kinds = zip(self.graph.inputs, self.frame.kinds, strict=True)
-        return next((node.shape[0] for node, kind in kinds if kind == DATA), 0)
 
     def _adapt(self, node: Node) -> Node:
         """Return a node whose operands have the layouts that it needs."""
