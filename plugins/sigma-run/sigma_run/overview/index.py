@@ -28,7 +28,15 @@ FORMAT = 1
 WORTH = 100  # changed entries, from which on the file is written
 LARGEST = 1 << 28  # bytes of the file
 READ = (CONFIGURATION, SUMMARY, MARKS)  # what an entry is made of
-KINDS = {"parent": dict, "metrics": dict, "settings": dict, "baselines": dict, "advice": list, "status": str, "why": str}
+KINDS = {
+    "parent": dict,
+    "metrics": dict,
+    "settings": dict,
+    "baselines": dict,
+    "advice": list,
+    "status": str,
+    "why": str,
+}
 NUMBER = (int, float, type(None))
 
 Versions = list[Any]

@@ -284,7 +284,7 @@ class TrainingLoop:
             for lane in () if again else batches.lanes:  # workers read their own
                 len(lane.block)
         compute = compute or compute_fused
-        observed = self._observed_after(batches)
+        observed = observed_after(current.present, batches)
         done = self._observe(observed, batches, compute, again) if observed else self._compute(batches, compute)
         self.recovery.record_burst(current.state, done, current.present.last.finite)
         self._settled = False
@@ -297,21 +297,6 @@ class TrainingLoop:
         """
         replayed = len(self.current.recorder.ages(self.moment).split())
         return next_rounds(self.current.state, self.current.setup, replayed or most)
-
-    def _observed_after(self, batches: Batches) -> dict[str, tuple[str, ...]]:
-        """Return the addresses to observe at the last iteration, by the scope of the hooks that read them.
-
-        Hooks that go by seconds may be due at any.
-        """
-        run = self.current.present
-        if not (observers := run.setup.order.observers):
-            return {}
-        now, n, feed = run.state.moment, len(batches.rows), run.setup.feed
-        turns = feed.iteration_in_epoch(run.state.cursor) + n >= feed.iterations_per_epoch
-        then = now.advance(n, batches.rows.size, inf, int(turns))
-        due = run.setup.order.due(run.state.memory, now, then)
-        every = [(run.setup.order.hooks[name].scope, a) for name in due for a in observers.get(name, ())]
-        return {scope: tuple(dict.fromkeys(a for s, a in every if s == scope)) for scope, _ in every}
 
     def _observe(
         self, wanted: Mapping[str, tuple[str, ...]], batches: Batches, compute: Compute, again: Compute | None
@@ -366,6 +351,21 @@ class TrainingLoop:
                 current.commands.pause()
             if goals.is_at_end(current.present):
                 current.set_progress(current.progress.ending())
+
+
+def observed_after(run: Present, batches: Batches) -> dict[str, tuple[str, ...]]:
+    """Return the addresses to observe at the last iteration of a burst, by the scope of the hooks that read them.
+
+    Hooks that go by seconds may be due at any.
+    """
+    if not (observers := run.setup.order.observers):
+        return {}
+    now, n, feed = run.state.moment, len(batches.rows), run.setup.feed
+    turns = feed.iteration_in_epoch(run.state.cursor) + n >= feed.iterations_per_epoch
+    then = now.advance(n, batches.rows.size, inf, int(turns))
+    due = run.setup.order.due(run.state.memory, now, then)
+    every = [(run.setup.order.hooks[name].scope, a) for name in due for a in observers.get(name, ())]
+    return {scope: tuple(dict.fromkeys(a for s, a in every if s == scope)) for scope, _ in every}
 
 
 def begin_progress(run: Present, epochs: int | None, iterations: int | None) -> TrainingProgress:
