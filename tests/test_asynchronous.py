@@ -150,7 +150,7 @@ def test_training_converges_to_the_least_squares(slow: None, tmp_path: Path) -> 
 
 # -- one run, and its journal ------------------------------------------------------------------------------------------
 def test_a_replay_repeats_a_run_to_the_bit_whoever_died(slow: None, tmp_path: Path) -> None:
-    operator = threads(burst_seconds=0.1)
+    operator = threads(burst_seconds=2.0)  # several iterations each, on a busy machine too
     sigma = environment(operator, folder=tmp_path)
     with kill_at_random(operator, 3, 0.3), sigma:
         summary = sigma.run(progress=False)

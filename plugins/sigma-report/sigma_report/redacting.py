@@ -13,9 +13,8 @@ from attrs import define, field
 
 SECRET = re.compile(r"token|password|passwd|secret|credential|api_?key|webhook|authorization", re.IGNORECASE)
 LOGIN = re.compile(r"(?<=://)[^/@\s\"']++@")  # in front of a host
-_PART = r"[^\s/\"'`<>|:;,()\\]"
-ABSOLUTE = re.compile(rf"(?<![\w/.:~-])~?(?:/{_PART}++)++/?+")
-BELOW = re.compile(rf"(?:/{_PART}++)*+/?+")  # what follows a folder in a path
+ABSOLUTE = re.compile(r"(?<![\w/.:~-])~?(?:/[^\s/\"'`<>|:;,()\\]++)++/?+")
+BELOW = re.compile(r"(?:/[^\s/\"'`<>|:;,()\\]++)*+/?+")  # what follows a folder in a path
 
 
 @define
