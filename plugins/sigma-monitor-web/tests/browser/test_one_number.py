@@ -20,15 +20,17 @@ USUAL = """async (addresses) => {
   return usual(entries, "trainer").map((lane) => [lane.id, series(lane, entries, "trainer").map((one) => one.address)]);
 }"""
 BEST = """async () => {
-  const { Stretch } = await import("./series.js"), { layout, makeScene } = await import("./charts/scene.js");
+  const { Stretch } = await import("./series.js"), { makeScene } = await import("./charts/scene.js");
+  const { layout } = await import("./charts/shape.js"), { refresh } = await import("./charts/shown.js");
   const { curves } = await import("./series.js"), { store } = await import("./store.js");
   const address = "trainer.validation.accuracy", entry = { address, type: "number", value: 0.5, tags: [] };
   const lane = { id: "x", patterns: [address], tall: 194 };
   const moments = { branch: 0, iteration: [4, 8, 9], epoch: [1, 2, 3], second: [1, 2, 3] };
   const rows = { ...moments, value: [0.5, 0.6, 0.7], low: [0.1, 0.6, 0.7], high: [0.9, 0.6, 0.7] };
   curves.take({ [address]: { next: 3, whole: true, stretches: [rows] } });
-  const scene = makeScene({ ...store.get(), entries: [entry] }, [lane], 800, false);
-  return layout(lane, [entry], scene, 0.9).items[0].best;
+  const scene = makeScene({ ...store.get(), entries: [entry] }, [lane]);
+  refresh([entry], scene.found, 0.9, Infinity);
+  return layout(lane, [entry], scene, { width: 800, small: false, tight: false }).items[0].best;
 }"""
 
 
