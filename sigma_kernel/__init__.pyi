@@ -50,6 +50,7 @@ from sigma_kernel.contracts import Encoder as Encoder
 from sigma_kernel.contracts import Excerpt as Excerpt
 from sigma_kernel.contracts import Exporter as Exporter
 from sigma_kernel.contracts import Extractor as Extractor
+from sigma_kernel.contracts import FOR_REPLAYS as FOR_REPLAYS
 from sigma_kernel.contracts import Finding as Finding
 from sigma_kernel.contracts import Goals as Goals
 from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
@@ -71,11 +72,13 @@ from sigma_kernel.contracts import Journal as Journal
 from sigma_kernel.contracts import KeepOrder as KeepOrder
 from sigma_kernel.contracts import KeepState as KeepState
 from sigma_kernel.contracts import Label as Label
+from sigma_kernel.contracts import Lane as Lane
 from sigma_kernel.contracts import Layer as Layer
 from sigma_kernel.contracts import LayerEntry as LayerEntry
 from sigma_kernel.contracts import LeaveOrder as LeaveOrder
 from sigma_kernel.contracts import Lifecycle as Lifecycle
 from sigma_kernel.contracts import LoopProgram as LoopProgram
+from sigma_kernel.contracts import MODES as MODES
 from sigma_kernel.contracts import MemberOrder as MemberOrder
 from sigma_kernel.contracts import Merger as Merger
 from sigma_kernel.contracts import Metric as Metric
@@ -143,6 +146,7 @@ from sigma_kernel.contracts import WorkerFailed as WorkerFailed
 from sigma_kernel.contracts import WorkerJoined as WorkerJoined
 from sigma_kernel.contracts import WorkerLost as WorkerLost
 from sigma_kernel.contracts import WorkerReady as WorkerReady
+from sigma_kernel.contracts import check_mode as check_mode
 from sigma_kernel.contracts import check_workers as check_workers
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings

@@ -6,15 +6,16 @@ A criterion is written as text, or in Python; both give the same object, and ``s
     validation.loss increases for 5 epochs and epoch reaches 10
 
 ``reaches`` holds at or above a number, ``falls to`` at or below it, ``above`` and ``below`` strictly beyond it. The
-address of another value may replace the number: ``training.loss below validation.loss``. ``increases`` and
-``decreases`` compare with the value at the previous evaluation, ``improves`` with the smallest value so far (``improves
-upwards``: the largest); ``by 0.1`` sets the least difference. ``for 5 epochs`` evaluates once per epoch and holds after
-five consecutive epochs in which the criterion held; ``for 5 epochs in all`` counts them in total. ``once`` lets it hold
-for the first time only. Both belong to the condition before them, and ``not`` to all of it: ``not x increases for 3
-epochs`` is ``not (x increases for 3 epochs)``. ``any`` or ``all`` before a pattern applies to all its matches. The
-result is unknown as long as a value is unpublished or NaN; ``and``, ``or`` and ``not`` follow Kleene's three-valued
-logic. A criterion whose result is unknown does not hold. A criterion of a plugin is called by its name, with its
-settings, in which addresses need no quotes: ``plateau(training.loss, window=20) and epoch reaches 3``.
+address of another value may replace the number: ``training.loss below validation.loss``. Of texts, ``equals`` alone is
+asked, with the text in quotes: ``status equals "finished"``. ``increases`` and ``decreases`` compare with the value at
+the previous evaluation, ``improves`` with the smallest value so far (``improves upwards``: the largest); ``by 0.1``
+sets the least difference. ``for 5 epochs`` evaluates once per epoch and holds after five consecutive epochs in which
+the criterion held; ``for 5 epochs in all`` counts them in total. ``once`` lets it hold for the first time only. Both
+belong to the condition before them, and ``not`` to all of it: ``not x increases for 3 epochs`` is ``not (x increases
+for 3 epochs)``. ``any`` or ``all`` before a pattern applies to all its matches. The result is unknown as long as a
+value is unpublished or NaN; ``and``, ``or`` and ``not`` follow Kleene's three-valued logic. A criterion whose result is
+unknown does not hold. A criterion of a plugin is called by its name, with its settings, in which addresses need no
+quotes: ``plateau(training.loss, window=20) and epoch reaches 3``.
 
 Criteria have no mutable state: the caller passes their memory, plain values saved with the run.
 """
@@ -140,6 +141,20 @@ def _any_holds(answers: Collection[bool | None]) -> bool | None:
     return True if True in answers else None if None in answers else False
 
 
+def _quantify(quantifier: str, answers: Collection[bool | None]) -> bool | None:
+    """Return whether any of the answers holds, or else all of them; None without any."""
+    return None if not answers else _any_holds(answers) if quantifier == "any" else _all_hold(answers)
+
+
+def _read_values(address: str, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
+    """Return the published values at an address, or of the matches of a pattern."""
+    if address in UNITS:
+        return {"": moment.count(UNITS[address])}
+    current = lookup(address)
+    values = current if isinstance(current, Mapping) else {"": current}
+    return {name: value for name, value in values.items() if value is not None}
+
+
 # functions of a value, the number in the criterion, and the memory
 VERBS: dict[str, Callable[[float, float, Memory], bool | None]] = {
     "reaches": lambda value, number, memory: value >= number,
@@ -166,21 +181,11 @@ class Question(Criterion):
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
         """Evaluate every published value, and combine the results."""
-        values = self._values(self.subject, lookup, moment)
+        values = _read_values(self.subject, lookup, moment)
         other = self.number
-        limit = self._values(other, lookup, moment).get("") if isinstance(other, str) else other
+        limit = _read_values(other, lookup, moment).get("") if isinstance(other, str) else other
         answers = [self._answer(value, limit, memory.setdefault(name, {})) for name, value in values.items()]
-        if not answers:
-            return None
-        return _any_holds(answers) if self.quantifier == "any" else _all_hold(answers)
-
-    @staticmethod
-    def _values(address: str, lookup: Lookup, moment: Moment) -> Mapping[str, Any]:
-        if address in UNITS:
-            return {"": moment.count(UNITS[address])}
-        current = lookup(address)
-        values = current if isinstance(current, Mapping) else {"": current}
-        return {name: value for name, value in values.items() if value is not None}
+        return _quantify(self.quantifier, answers)
 
     def _answer(self, value: Any, limit: Any, memory: Memory) -> bool | None:
         try:
@@ -208,6 +213,27 @@ class Question(Criterion):
         if self.verb in OWN_PACE:
             number = f"by {number}" if self.number else ""
         return f"{self.quantifier} {self.subject} {self.verb} {number}".strip()
+
+
+@frozen
+class SameText(Criterion):
+    """Whether the value at one address is a text, or that of ``any`` or ``all`` matches of a pattern."""
+
+    subject: str
+    text: str
+    quantifier: str = ""
+
+    def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
+        """Compare every published value; a number is no text."""
+        values = _read_values(self.subject, lookup, moment)
+        return _quantify(self.quantifier, [value == self.text for value in values.values()])
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return the subject."""
+        return (self.subject,)
+
+    def __str__(self) -> str:
+        return f"{self.quantifier} {self.subject} equals {_quote(self.text)}".strip()
 
 
 @frozen
@@ -292,7 +318,11 @@ def _word(value: Any) -> str:
     """Return a setting as it is written: an address, a number, true, false, or any other text in quotes."""
     if not isinstance(value, str) or (re.fullmatch(_OTHER, value) and value not in ("true", "false")):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    return f"'{value}'" if '"' in value else f'"{value}"'
+    return _quote(value)
+
+
+def _quote(text: str) -> str:
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 # -- joining -----------------------------------------------------------------------------------------------------------
@@ -393,6 +423,12 @@ class Subject:
     def improves(self, by: float = 0.0, upwards: bool = False) -> Question:
         """Return the criterion that the value is the smallest so far, or the largest if ``upwards``."""
         return self._ask("improves upwards" if upwards else "improves", by)
+
+    def is_text(self, text: str) -> SameText:
+        """Return the criterion that it is this text."""
+        if not isinstance(text, str) or "\n" in text or {'"', "'"} <= {*text}:
+            raise SigmaConfigError(f"{self.address}: {text!r:.60}: needs a text of one line, with one kind of quotes.")
+        return SameText(self.address, text, self.quantifier)
 
     def _ask(self, verb: str, number: Any) -> Question:
         if isinstance(number, str | Subject) and verb not in OWN_PACE:
@@ -512,5 +548,7 @@ class _Parser(Scanner):
             number = float(self.need("a number")) if self.take("by") else 0.0
         else:
             verb, digits = self.need(_ABSOLUTE), self.take("a number")
+            if verb == "equals" and not digits and (text := self.take("a string")):
+                return when(str(address), quantifier or "").is_text(text[1:-1])
             number = float(digits) if digits else str(self.need("another address"))
         return when(str(address), quantifier or "")._ask(" ".join(verb.split()), number)

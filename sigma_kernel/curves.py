@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
-from math import inf
-from typing import Any
+from math import inf, isfinite, nan
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from attrs import define, field, fields, frozen
 
 from sigma_kernel.arrays import read_only
 from sigma_kernel.graph.reprs import brief
+from sigma_kernel.settings import ge, in_
+
+T = TypeVar("T")
 
 AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}  # and the fields of a curve
 
@@ -20,8 +23,9 @@ AXES = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}  # an
 class Curve:
     """A measured value over time: arrays of equal length, which cannot be written.
 
-    ``values`` are those at each point, ``low`` and ``high`` the least and the greatest since the previous one.
-    ``epochs`` are whole epochs completed by then.  In a curve that was read, values that were not finite are NaN.
+    ``values`` are those at each point, ``low`` and ``high`` the least and the greatest since the previous one,
+    ``means`` and ``counts`` the means and the numbers of those since then that were finite.  ``epochs`` are whole
+    epochs completed by then.  In a curve that was read, values that were not finite are NaN.
     """
 
     iterations: np.ndarray = field(converter=read_only)
@@ -30,6 +34,16 @@ class Curve:
     values: np.ndarray = field(converter=read_only)
     low: np.ndarray = field(converter=read_only)
     high: np.ndarray = field(converter=read_only)
+    means: np.ndarray = field(converter=read_only)
+    counts: np.ndarray = field(converter=read_only)
+
+    @means.default
+    def _values(self) -> np.ndarray:
+        return self.values
+
+    @counts.default
+    def _finite(self) -> np.ndarray:
+        return np.array(np.isfinite(self.values), np.int64)
 
     def __repr__(self) -> str:
         ends = f", {self.values[0]:.4g} to {self.values[-1]:.4g}" if len(self.values) else ""
@@ -37,6 +51,7 @@ class Curve:
 
 
 FIELDS = [one.name for one in fields(Curve)]
+WHOLE = [at for at, name in enumerate(FIELDS) if name in ("iterations", "epochs", "counts")]  # fields of whole numbers
 
 
 @frozen(eq=False)
@@ -65,11 +80,12 @@ def limits(branches: Sequence[Branch]) -> list[float]:
 class BranchedCurves:
     """The history of a trainer: its branches, and the curve of each name on each branch, by the branch's index.
 
-    A reset begins another branch with the same number.
+    A reset begins another branch with the same number.  ``replaced`` counts how often a resume has replaced points.
     """
 
     branches: Sequence[Branch]
     lines: Mapping[str, Mapping[int, Curve]]
+    replaced: int = 0
 
     __repr__ = brief
 
@@ -106,12 +122,12 @@ class BranchedCurves:
 
 
 def to_curve(points: Sequence[tuple[float, ...]]) -> Curve:
-    """Return points as a curve: of each iteration, epoch and second, value, lowest and highest."""
-    iterations, epochs, *others = np.array(points).reshape(-1, 6).T
-    return Curve(iterations.astype(np.int64), epochs.astype(np.int64), *others)
+    """Return points as a curve: of each iteration, epoch and second, value, lowest and highest, mean and number."""
+    columns = [*np.array(points).reshape(-1, 8).T]
+    return Curve(*(column.astype(np.int64) if at in WHOLE else column for at, column in enumerate(columns)))
 
 
-def part(curve: Curve, places: slice) -> Curve:
+def part(curve: Curve, places: slice | np.ndarray) -> Curve:
     """Return the points of a curve at some places."""
     return Curve(*(getattr(curve, name)[places] for name in FIELDS))
 
@@ -159,66 +175,153 @@ def _merge_points(curve: Curve, ends: np.ndarray) -> Curve:
     """Return a curve whose points are those at some places, joined with those between them."""
     starts = np.concatenate([[0], ends[:-1] + 1])
     low, high = np.fmin.reduceat(curve.low, starts), np.fmax.reduceat(curve.high, starts)
-    return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
+    counts = np.add.reduceat(curve.counts, starts)
+    shares = curve.counts / np.maximum(counts, 1).repeat(np.diff([*starts, len(curve.counts)]))
+    means = np.add.reduceat(np.where(curve.counts, curve.means, 0) * shares, starts)  # the sum itself may overflow
+    means[counts == 0] = np.nan
+    last = (getattr(curve, name)[ends] for name in FIELDS[:4])
+    return Curve(*[*last, low, high, means, counts])
+
+
+# -- what is asked for -------------------------------------------------------------------------------------------------
+@frozen
+class Window:
+    """Which part of curves is asked for: what is larger is answered with fewer points, never refused.
+
+    Args:
+        names: Those that are wanted; None for all.
+        span: The first and the last place on the axis, with one more point at each side; None for all.
+        over: The axis: ``iteration``, ``epoch`` or ``second``.
+        most: Points of a curve on all branches together, but at least one of each: of more, neighbours are joined.
+    """
+
+    names: Collection[str] | None = None
+    span: tuple[float, float] | None = None
+    over: str = field(default="iteration", validator=in_(tuple(AXES)))
+    most: int = field(default=2**16, validator=ge(1))
+
+    __repr__ = brief
+
+    def cut(self, found: BranchedCurves) -> BranchedCurves:
+        """Return this part of the curves of a trainer."""
+        wanted = [name for name in found.lines if self.names is None or name in self.names]
+        lines = {name: self._cut_lines(found.lines[name]) for name in wanted}
+        return BranchedCurves(found.branches, lines, found.replaced)
+
+    def _cut_lines(self, lines: Mapping[int, Curve]) -> dict[int, Curve]:
+        inside = {at: part(curve, self._places(getattr(curve, AXES[self.over]))) for at, curve in lines.items()}
+        share = self.most / max(1, sum(len(curve.values) for curve in inside.values()))
+        return {at: downsample(curve, max(1, int(len(curve.values) * share))) for at, curve in inside.items()}
+
+    def _places(self, axis: np.ndarray) -> slice:
+        if self.span is None:
+            return slice(None)
+        first, last = np.searchsorted(axis, self.span[0], "left"), np.searchsorted(axis, self.span[1], "right")
+        return slice(max(0, int(first) - 1), int(last) + 1)
+
+
+def begin_cursor(replaced: int) -> int:
+    """Return the cursor before the first point, given how often points were replaced: older cursors are below it."""
+    return replaced << 32
 
 
 # -- rows of metrics ---------------------------------------------------------------------------------------------------
-def join_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, BranchedCurves]:
-    """Return the curves of each trainer, from the rows of metrics that a run has stored, in their order.
+NUMBERS = ("last", "low", "high", "mean", "count")  # of a value in a row
+Place = tuple[int, int | None, int]  # of a row: branch, session (which older runs do not name) and start
+
+
+def place_of(row: Mapping[str, Any]) -> Place:
+    """Return where a row was measured."""
+    return row.get("branch", 0), row.get("session"), row.get("start", 0)
+
+
+@define(eq=False, repr=False)
+class Timeline(Generic[T]):
+    """The branches of a trainer, and the stretches of rows on each, as rows follow one another in a stored run.
 
     After a resume, rows start again from an earlier iteration: they replace those from there on.  So do rows after a
     rewind where rows do not name their branch.
     """
-    trainers: dict[str, _Rows] = {}
+
+    branches: list[Branch] = field(factory=list)
+    stretches: list[list[tuple[T, float]]] = field(factory=list)  # of each branch, each with its last iteration
+    replaced: int = field(default=0, init=False)  # how often
+    _place: Place | None = field(default=None, init=False)  # of the latest stretch
+
+    def add(self, place: Place, first: float, stretch: T, back: bool) -> None:
+        """Add a stretch of rows from an iteration on, which may go ``back`` before the latest row."""
+        number, session, start = place
+        indices = [at for at, branch in enumerate(self.branches) if branch.number == number]
+        if place == self._place and not back:
+            self.stretches[-1].append((stretch, inf))
+        elif self._place is not None and indices and (session is None or session != self._place[1]):
+            del self.branches[indices[-1] + 1 :], self.stretches[indices[-1] + 1 :]
+            end = first if session is None else start
+            kept = [(old, min(reach, end)) for old, reach in self.stretches[-1]]
+            self.stretches[-1] = [*kept, (stretch, inf)]
+            self.replaced += 1
+        else:
+            parent = self.branches[-1].number if self.branches else None
+            self.branches.append(Branch(number, parent, start if self.branches else 0))
+            self.stretches.append([(stretch, inf)])
+        self._place = place
+
+    def curves(self, read: Callable[[T, float], Mapping[str, Curve]]) -> BranchedCurves:
+        """Return the curves of all branches, given those of a stretch up to an iteration."""
+        parts: dict[str, dict[int, list[Curve]]] = {}
+        for at, own in enumerate(self.stretches):
+            for stretch, end in own:
+                for name, curve in read(stretch, end).items():
+                    parts.setdefault(name, {}).setdefault(at, []).append(curve)
+        lines = {name: {at: _newest(concatenate_curves(own)) for at, own in at.items()} for name, at in parts.items()}
+        return BranchedCurves(self.branches, lines, self.replaced)
+
+
+def _newest(curve: Curve) -> Curve:
+    """Return the newest point of each iteration: a later row replaces an earlier one."""
+    return part(curve, np.diff(curve.iterations, append=np.iinfo(np.int64).max) > 0)
+
+
+def join_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, BranchedCurves]:
+    """Return the curves of each trainer, from the rows of metrics that a run has stored, in their order."""
+    trainers = dict[str, _Rows]()
     for row in rows:
         trainers.setdefault(row["trainer"], _Rows()).add(row)
-    return {name: own.curves() for name, own in trainers.items()}
+    return {name: own.timeline.curves(_curves_until) for name, own in trainers.items()}
+
+
+Points = dict[str, list[tuple[float, ...]]]  # of each name, as in a curve
 
 
 @define(eq=False, repr=False)
 class _Rows:
     """The rows of one trainer so far."""
 
-    branches: list[Branch] = field(factory=list)
-    points: list[dict[str, list[tuple[float, ...]]]] = field(factory=list)  # of each branch, as in a curve
-    about: tuple[Any, ...] = ()  # branch, session and start of the last row
-    latest: float = 0  # its iteration
+    timeline: Timeline[Points] = field(factory=Timeline)
+    points: Points = field(factory=dict)  # of the latest stretch
+    latest: tuple[Place | None, float] = (None, 0.0)  # where its last row was measured, and at which iteration
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
-        at = row["iteration"], row["epoch"], row["seconds"]
-        about = row.get("branch", 0), row.get("session"), row.get("start", 0)
-        if about != self.about or at[0] < self.latest:
-            self._turn(about, at[0])
-        self.about, self.latest = about, at[0]
+        at, place = (row["iteration"], row["epoch"], row["seconds"]), place_of(row)
+        if place != self.latest[0] or at[0] < self.latest[1]:
+            self.points = {}
+            self.timeline.add(place, at[0], self.points, at[0] < self.latest[1])
+        self.latest = place, at[0]
         for name, value in row["values"].items():
-            points = self.points[-1].setdefault(name, [])
-            _cut(points, at[0])
-            points.append((*at, *(np.nan if value[key] is None else value[key] for key in ("last", "low", "high"))))
-
-    def _turn(self, about: tuple[Any, ...], iteration: float) -> None:
-        """Begin another branch, or continue after a resume from an earlier iteration: later rows are replaced."""
-        number, session, start = about
-        indices = [n for n, branch in enumerate(self.branches) if branch.number == number]
-        if indices and (session is None or session != self.about[1]):
-            del self.branches[indices[-1] + 1 :], self.points[indices[-1] + 1 :]
-            for points in self.points[-1].values():
-                _cut(points, (iteration if session is None else start) + 1)
-        else:
-            parent = self.branches[-1].number if self.branches else None
-            self.branches.append(Branch(number, parent, start if self.branches else 0))
-            self.points.append({})
-
-    def curves(self) -> BranchedCurves:
-        """Return the curves of all branches."""
-        lines: dict[str, dict[int, Curve]] = {}
-        for at, own in enumerate(self.points):
-            for name, points in own.items():
-                lines.setdefault(name, {})[at] = to_curve(points)
-        return BranchedCurves(self.branches, lines)
+            self.points.setdefault(name, []).append((*at, *numbers_of(value)))
 
 
-def _cut(points: list[tuple[float, ...]], iteration: float) -> None:
-    """Remove the points from an iteration on."""
-    while points and points[-1][0] >= iteration:
-        points.pop()
+def numbers_of(value: Mapping[str, Any]) -> tuple[float, float, float, float, int]:
+    """Return the numbers of a value in a row; older rows have neither mean nor count: they stand for one value."""
+    last, low, high = value["last"], value["low"], value["high"]
+    mean, count = value.get("mean", last), value.get("count", 1)
+    if None in (last, low, high, mean):
+        last, low, high, mean = (nan if x is None else x for x in (last, low, high, mean))
+        count = count if "count" in value else int(isfinite(last))
+    return last, low, high, mean, count
+
+
+def _curves_until(points: Points, end: float) -> dict[str, Curve]:
+    curves = {name: to_curve(own) for name, own in points.items()}
+    return {name: part(curve, slice(_reach(curve, end))) for name, curve in curves.items()}

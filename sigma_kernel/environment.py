@@ -22,7 +22,7 @@ from sigma_kernel import settings
 from sigma_kernel.contracts import ConfigurationFormat, Monitor, Ticket
 from sigma_kernel.contracts.commanding import Command, make_command
 from sigma_kernel.contracts.running import Goals, Lifecycle, Trainer
-from sigma_kernel.contracts.storing import Log, StoredRun
+from sigma_kernel.contracts.storing import FOR_REPLAYS, Log, StoredRun
 from sigma_kernel.courses import Course, TrainingHandle
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError, suggest_name
 from sigma_kernel.messages import Messages
@@ -129,8 +129,8 @@ class Environment(SteeringMethods, settings.Settled):
         self.messages.log(text)
 
     def publish_row(self, row: Mapping[str, Any]) -> None:
-        """Show a row of the journal to monitors, unless it is a digest."""
-        if row.get("event") != "digest":
+        """Show a row of the journal to monitors, unless it is one for replays."""
+        if row.get("event") not in FOR_REPLAYS:
             self.rows.log(row)
 
     def fit_trainer(self, trainer: Trainer, goals: Goals, progress: bool | None) -> None:

@@ -39,8 +39,12 @@ class SteeringMethods:
         """Reset every trainer to its initial state."""
         self.send("reset")
 
-    def rewind(self, to: int, scale: str = "iteration", trainer: str | None = None) -> dict[str, Any]:
-        """Rewind to the newest snapshot at or before a moment, and continue from it on a new branch.
+    def save(self, name: str = "", note: str = "", trainer: str | None = None) -> dict[str, Any]:
+        """Write a checkpoint that hooks never remove, and name the state; return when each trainer has."""
+        return self.send("save", name=name, note=note, trainer=trainer)
+
+    def rewind(self, to: int | str, scale: str = "iteration", trainer: str | None = None) -> dict[str, Any]:
+        """Rewind to the newest snapshot at or before a moment, or to a named state, and continue on a new branch.
 
         Return the moment of that snapshot, for each trainer.
         """

@@ -17,6 +17,7 @@ from sigma_kernel.arrays import PLAIN, protect
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, TrainerView
 from sigma_kernel.contracts.running import Host, Trainer
+from sigma_kernel.curves import Window
 from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaAddressError
 from sigma_kernel.messages import Messages
@@ -101,6 +102,11 @@ class EnvironmentView:
         """Return the recorded values, or changes, of an address since a cursor, and the next cursor."""
         trainer, _, name = address.partition(".")
         return self.trainer(trainer).stretches(name, after, most)
+
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, and a cursor."""
+        trainer, _, name = address.partition(".")
+        return self.trainer(trainer).points(name, window, after)
 
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:

@@ -240,7 +240,7 @@ PAGES_OF_MODULES = (GUIDE.read_text(), DESIGN.read_text().partition("## Public m
 PUBLIC, LISTED = (
     re.findall(r"^\| `(sigma_(?:kernel|run|store)[.\w]*)` \|", page, re.MULTILINE) for page in PAGES_OF_MODULES
 )
-FOR_COMMANDS = {"sigma_run.config", "sigma_run.launcher", "sigma_run.study"}
+FOR_COMMANDS = {"sigma_run.config", "sigma_run.launcher", "sigma_run.overview", "sigma_run.study"}
 READERS = [path for room in ROOMS if room.name not in ENGINE for path in sorted(room.rglob("*.py"))]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *(room / "README.md" for room in ROOMS)]
 
@@ -323,6 +323,7 @@ FOREIGN = {  # assignments to fields of other objects
     "config.reading": {"configuration.document"},  # a function's own table
     "config.trained": {"chosen.backend", "chosen.learned"},  # settings of objects that it has just made
     "launcher.group": {"warnings.showwarning"},
+    "moments.replica": {"warnings.showwarning"},
     "network.architecture": {"copy._called"},
     "notation": {"layer._called"},
     "scanning": {"word.at"},

@@ -119,8 +119,8 @@ def test_a_checkpoint_that_is_not_there_is_an_error(tmp_path: Path, capsys: pyte
     folder, *_ = run(tmp_path, epochs=1)
     with pytest.raises(SigmaCheckpointError, match="has no checkpoint 7 of 'trainer'. There are: 3."):
         load(folder, checkpoint=7)
-    assert main(["evaluate", str(folder), "--checkpoint", "worst"]) == 2
-    assert "'worst' is not an iteration, 'best' or 'newest'" in capsys.readouterr().err
+    assert main(["evaluate", str(folder), "--checkpoint", "worst"]) == 1
+    assert "has no checkpoint 'worst' of 'trainer'. There are: 3." in capsys.readouterr().err
 
 
 def test_the_summary_after_early_stopping_is_of_the_restored_parameters(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_run_in_another_process_is_steered_and_replays_to_the_same_bits(
         wait_for(lambda: sigma("get", "training.excluded") == {"trainer.data.training.excluded": 3})
         wait_for(lambda: sigma("ps")["runs"][0]["state"] == "paused")
         assert "could be" in sigma("set", "loss", "1", code=2)
-        assert "no snapshot" in sigma("rewind", "0", "--run", Path(run).name, code=1)
+        assert "missing" in sigma("rewind", "missing", "--run", Path(run).name, code=1)
         sigma("rewind", "1000000")
         sigma("go")
         sigma("stop")

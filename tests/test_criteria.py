@@ -415,6 +415,36 @@ def test_the_goal_of_a_criterion_is_where_it_is_certain_to_hold(sentence: str, g
     assert Criterion.parse(sentence).goal(TimeScale.EPOCH) == goal
 
 
+# -- texts -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("sentence", "holds"),
+    [
+        ('status equals "finished"', True),
+        ("status equals 'stopped'", False),
+        ('not status equals "x y"', True),
+        ('loss equals "0.5"', False),  # a number is no text
+        ('missing equals ""', False),
+        ('not missing equals ""', False),  # nothing is known of it
+        ('any tags.* equals "b"', True),
+        ('all tags.* equals "b"', False),
+        ("status equals 'a\"b'", False),
+    ],
+)
+def test_texts_are_compared_whole(sentence: str, holds: bool) -> None:
+    values = {"status": "finished", "loss": 0.5, "tags.*": {"tags.0": "a", "tags.1": "b"}}
+    criterion = Criterion.parse(sentence)
+    assert criterion.ask(values.get, {}, Moment()) is holds
+    assert Criterion.parse(str(criterion)) == criterion
+
+
+def test_the_fluent_form_compares_texts_too() -> None:
+    assert when("status").is_text("done") == Criterion.parse("status equals 'done'")
+    assert str(when("tags.*", "any").is_text("b")) == 'any tags.* equals "b"'
+    for wrong in (3, "a\nb", "'\""):
+        with pytest.raises(SigmaConfigError, match="needs a text of one line, with one kind of quotes"):
+            when("status").is_text(wrong)
+
+
 # -- errors ------------------------------------------------------------------------------------------------------------
 VERB = "expected reaches, falls to, above, below, equals, increases, decreases, improves, improves upwards."
 

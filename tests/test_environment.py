@@ -39,6 +39,7 @@ from sigma_run import load
 from sigma_step.model import LAYERS
 from sigma_store import folders, run_folder
 from sigma_store.checkpoints import store as checkpoint, writer
+from sigma_store.curves import rows
 from sigma_testing.null import NullBackend
 from sigma_testing.steering import Descent, Slow, Sweep, small_environment, state_bytes
 from sigma_training import trainer as module_of_trainers
@@ -623,7 +624,7 @@ def test_a_run_leaves_a_complete_run_folder(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "runs").iterdir()] == [folder.name]
     assert folder.name.startswith("small-20")
     assert sorted({path.name for path in folder.iterdir()} - {"curves.svg"}) == [  # which a room draws
-        ".lock", "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json",
+        ".lock", "checkpoints", "config.toml", "curves.bin", "journal.jsonl", "plugins.json", "summary.json",
     ]  # fmt: skip
     assert (folder / "config.toml").read_text() == "format = 1\n"
     assert _json(folder / "summary.json") == {"format": 1, **summary.to_dict()}
@@ -636,8 +637,7 @@ def test_a_run_leaves_a_complete_run_folder(tmp_path: Path) -> None:
     said = [row.get("command", row.get("event")) for row in journal[1:]]
     assert [what for what in said if what != "digest"] == ["begin", "stop", "end", "save"]
     assert said[-2:] == ["save", "digest"]
-    metrics = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert {row["epoch"] for row in metrics[1:]} >= {1, 2, 3}
+    assert {row["epoch"] for row in rows(folder, pytest.fail)} >= {1, 2, 3}
 
 
 def test_nothing_is_written_without_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -895,11 +895,11 @@ def test_the_drawing_of_metrics_that_someone_removed_or_replaced_is_empty(tmp_pa
         run = sigma.run_folder
         assert run is not None
         assert ">training " in (run / "curves.svg").read_text()
-        (run / "metrics.jsonl").rename(run / "kept.jsonl")
+        (run / "curves.bin").rename(run / "kept")
         if there == "a link":
-            (run / "metrics.jsonl").symlink_to(run / "kept.jsonl")
+            (run / "curves.bin").symlink_to(run / "kept")
         elif there == "a directory":
-            (run / "metrics.jsonl").mkdir()
+            (run / "curves.bin").mkdir()
         sigma._records.draw(sigma._records.run)
         assert "Nothing was measured." in (run / "curves.svg").read_text()
 
@@ -931,10 +931,10 @@ def test_fit_writes_the_same_files_as_run(tmp_path: Path) -> None:
                 ".lock",
                 "checkpoints",
                 "config.toml",
+                "curves.bin",
                 "curves.svg",
                 "data",
                 "journal.jsonl",
-                "metrics.jsonl",
                 "plugins.json",
                 "summary.json",
             ]
@@ -1023,7 +1023,7 @@ def test_journal_rows_that_never_fit_on_the_disk_are_reported_at_the_end(
             sigma.folder = tmp_path / "runs"
             sigma.prepare()
             sigma.open_run()
-            patch.setattr("sigma_store.journal._add", add)
+            patch.setattr("sigma_store.appending._add", add)
             with pytest.raises(
                 SigmaStateError, match=r"journal.jsonl: the last \d+ rows cannot be written, .*: No space left"
             ):

@@ -23,6 +23,7 @@ from sigma_optimisers import GradientDescent
 from sigma_run.launcher.group import main
 from sigma_step.measuring import Sums, add_to_sums, means
 from sigma_step.totals import expand
+from sigma_store.curves import rows
 from sigma_training.session.snapshot import restore
 
 DRAW = np.random.default_rng(3)
@@ -207,8 +208,7 @@ def test_a_batch_whose_weights_are_all_0_publishes_no_loss(tmp_path: Path) -> No
         assert losses[[0, 2, 3, 4]].tolist() == [read[0], *read[2:]]
         assert np.isfinite(trainer.history.frame()["training.loss"]).sum() == 4
         assert sigma.run_folder is not None
-        rows = (sigma.run_folder / "metrics.jsonl").read_text().splitlines()[1:]
-    parts = [json.loads(row, parse_constant=pytest.fail)["values"]["training.loss"] for row in rows]
+        parts = [row["values"]["training.loss"] for row in rows(sigma.run_folder, pytest.fail)]
     assert min(part["low"] for part in parts if part["low"] is not None) == losses[[0, 2, 3, 4]].min() > 0
     assert main(["runs", str(tmp_path)]) == 0
 

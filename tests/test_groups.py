@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import random
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,7 @@ from sigma_layers import Dense, Input, Output, SquaredDifference
 from sigma_operator_local import LocalOperator
 from sigma_testing import Do
 from sigma_testing.transports.driving import read_events
-from sigma_testing.transports.threads import ThreadChannel, ThreadOperator, ThreadTransport
+from sigma_testing.transports.threads import ThreadChannel, ThreadOperator, ThreadTransport, kill_at_random
 from sigma_training.workers import driver, replica
 from sigma_training.workers.blueprint import TrainingBlueprint, make_blueprint
 
@@ -152,7 +149,7 @@ def test_hooks_of_local_scope_see_the_same_whoever_dies(tmp_path: Path) -> None:
     wanted = sigma.run(progress=False).parameters_sha256
     operator = ThreadOperator(workers=2, shards=4, burst_seconds=0.005)
     sigma = train(operator)
-    with killing(operator, 1, 0.6):
+    with kill_at_random(operator, 1, 0.6):
         assert sigma.run(progress=False).parameters_sha256 == wanted
     summary, differences = train(LocalOperator(workers=2, shards=4)).replay(sigma.run_folder, progress=False)
     assert (summary.parameters_sha256, differences) == (wanted, {})
@@ -228,35 +225,13 @@ def test_one_shard_is_the_fused_step(optimiser: str) -> None:
 
 
 # -- workers that are lost ---------------------------------------------------------------------------------------------
-@contextmanager
-def killing(operator: ThreadOperator, seed: int, pause: float) -> Iterator[list[int]]:
-    """Kill a random worker again and again."""
-    draw, killed, ended = random.Random(seed), list[int](), threading.Event()
-
-    def kill() -> None:
-        while not ended.wait(draw.uniform(0, pause)):
-            for transport in operator.transports:
-                alive = [number for number, channel in [*transport.channels.items()] if not channel.dead]
-                if alive:
-                    killed.append(draw.choice(alive))
-                    transport.kill(killed[-1])
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield killed
-    finally:
-        ended.set()
-        thread.join()
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_deaths_at_random_moments_change_no_bits(seed: int, tmp_path: Path) -> None:
     sets = ["trainer.epochs=40", "hooks.finish.when='epoch reaches 40'"]
     wanted = digest("iris", LocalOperator(shards=3), *sets)
     operator = ThreadOperator(workers=3, shards=3, burst_seconds=0.01)
     sigma = environment("iris", operator, *sets, folder=tmp_path)
-    with killing(operator, seed, 0.6) as killed:
+    with kill_at_random(operator, seed, 0.6) as killed:
         summary = sigma.run(progress=False)
     assert killed
     assert summary.parameters_sha256 == wanted
@@ -457,9 +432,21 @@ def test_an_error_in_a_worker_ends_the_run_with_its_traceback(monkeypatch: pytes
     def fail(*given: Any) -> Sequence[int]:
         raise ValueError("wrong on purpose")
 
-    monkeypatch.setattr(replica, "ShardedStep", fail)
+    monkeypatch.setattr(replica, "choose_step", fail)
     with pytest.raises(SigmaTrainingError, match=r"(?s)worker [01]: Traceback .*ValueError: wrong on purpose"):
         environment("iris", ThreadOperator(workers=2, shards=2)).run(progress=False)
+
+
+def test_workers_that_read_other_rows_than_the_operator_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n" + "1,2\n3,4\n" * 20)
+    operator = ThreadOperator(workers=2, shards=2)
+    network = "input() + output() + squared_difference()"
+    trainer = arrays(operator, data={"type": "table", "path": path, "target": "y"}, network=network)
+    trainer.prepare()
+    path.write_text("x,y\n" + "1,2\n3,5\n" * 20)
+    with pytest.raises(SigmaTrainingError, match=r"(?s)worker [01]: .*reads other rows of training, validation than"):
+        trainer.fit(epochs=1, progress=False)
 
 
 def test_workers_with_other_plugins_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -501,6 +488,25 @@ def test_the_number_of_workers_is_set_while_training_goes_on(tmp_path: Path) -> 
     assert read_events(sigma.run_folder, "generation")[-1]["text"] == "0, 1"
 
 
+def test_each_worker_has_a_row_while_it_is_there() -> None:
+    operator = ThreadOperator(workers=2, shards=3, burst_seconds=0.01, lost_after=30.0)
+    sigma = environment(STEERED, operator)
+    handle = sigma.run_async(progress=False)
+
+    def read(name: str) -> dict[str, Any]:
+        return {address.split(".")[2]: value for address, value in sigma.find(f"trainer.group.*.{name}").items()}
+
+    until(lambda: read("rate").keys() == {"0", "1"} and all(read("rate").values()))
+    assert read("shards") == {"0": 2, "1": 1}
+    assert all(0 <= seconds < 10 for seconds in read("seen").values())
+    assert read("rate")["0"] / read("rate")["1"] > 1.3  # for twice the shards
+    operator.transports[0].kill(0)
+    until(lambda: read("shards") == {"1": 2, "2": 1} and read("generation")["2"] > 2)
+    handle.stop()
+    assert handle.wait(PATIENCE)
+    assert not sigma.find("trainer.group.**")
+
+
 def test_a_replica_whose_data_have_fewer_iterations_says_so() -> None:
     session = sm.from_file("iris").trainer("trainer").session
     held = replica.Replica(session)
@@ -523,3 +529,14 @@ def test_a_worker_without_a_shard_of_a_batch_has_its_sum_after_others_have_gone_
     following = evolve(order, commit=Commit(Position(0, 4), 1), end=Position(0, 5))
     assert ahead.sum(following, Position(0, 4), {0: part}, 1, 0.0) is not None
     assert [position.iteration for _, position in transport.parts] == [4]  # nobody asks for earlier bursts
+
+
+def test_a_hook_that_is_attached_may_read_what_others_publish(tmp_path: Path) -> None:
+    sigma = environment(STEERED, ThreadOperator(workers=2, shards=2, burst_seconds=0.01), folder=tmp_path)
+    handle = sigma.run_async(progress=False)
+    sigma.attach("plateau", "reduce_on_plateau")
+    at = sigma.get("trainer.iteration")
+    until(lambda: sigma.get("trainer.iteration") > at + 20)
+    handle.stop()
+    assert handle.wait(PATIENCE)
+    assert handle.result().status == "stopped"

@@ -27,9 +27,9 @@ from sigma_testing import generate
 ROOT = Path(__file__).parents[1]
 ROOMS = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
 OPT_IN = {
-    "sigma-backend-cupy", "sigma-backend-jax", "sigma-backend-torch", "sigma-export-onnx", "sigma-huggingface",
-    "sigma-monitor-tensorboard", "sigma-operator-mpi", "sigma-operator-ray", "sigma-report", "sigma-search",
-    "sigma-serve", "sigma-sklearn", "sigma-testing",
+    "sigma-backend-cupy", "sigma-backend-jax", "sigma-backend-torch", "sigma-cluster", "sigma-export-onnx",
+    "sigma-huggingface", "sigma-monitor-tensorboard", "sigma-operator-mpi", "sigma-operator-ray", "sigma-report",
+    "sigma-search", "sigma-serve", "sigma-sklearn", "sigma-testing",
 }  # fmt: skip
 MADE_ON_THE_WAY = {"build", "dist", "runs", "__pycache__"}
 INSTALL = "python -m pip install -r requirements.txt && sigma run digits"

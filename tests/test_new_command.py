@@ -184,10 +184,7 @@ def test_a_command_is_refused_whose_name_in_the_journal_would_not_find_it(distri
 
 
 # -- the commands of the kernel ----------------------------------------------------------------------------------------
-UNNAMED = {"save"}  # sent by ``send``: it could be mistaken for saving a network
-
-
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - UNNAMED))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_a_method_of_the_environment_takes_the_fields_of_its_command(name: str) -> None:
     made: Any = plugins.catalogue().load("command", name)
     fields = {one.name: one.default for one in attrs.fields(made) if one.name not in made.by_hand}
@@ -198,7 +195,3 @@ def test_a_method_of_the_environment_takes_the_fields_of_its_command(name: str) 
     for field, default in fields.items():
         expected = inspect.Parameter.empty if default is attrs.NOTHING else default
         assert given[field].default == expected, field
-
-
-def test_only_saving_has_no_method_of_its_own() -> None:
-    assert {name for name in COMMANDS if not hasattr(Environment, name)} == UNNAMED

@@ -264,7 +264,7 @@ def test_the_history_of_a_run_folder_has_the_values_and_moments_of_its_trainer(d
         assert read.low.min() == mine.values.min()
         assert read.high.max() == mine.values.max()
         assert np.allclose(read.seconds, mine.seconds[kept], atol=1.0)
-    (run / "metrics.jsonl").unlink()
+    (run / "curves.bin").unlink()
     assert dict(load(run).history) == {}
 
 

@@ -248,11 +248,12 @@ def test_a_name_of_a_known_distribution_says_how_to_install_it():
         Catalogue(()).resolve("recipe", "sigma-data:xor")
 
 
-def test_a_distribution_without_a_release_is_not_recommended():
+def test_a_distribution_without_a_release_is_not_recommended(monkeypatch):
+    monkeypatch.setitem(rooms._read_rooms()["planned"], "sigma-room", {"operator": "rare"})
     with pytest.raises(SigmaPluginError) as caught:
-        Catalogue(()).resolve("operator", "mpi")
+        Catalogue(()).resolve("operator", "rare")
     assert str(caught.value) == (
-        "operator 'mpi': sigma-operator-mpi offers it, but is not installed. It is planned; there is no release yet."
+        "operator 'rare': sigma-room offers it, but is not installed. It is planned; there is no release yet."
     )
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 OWN = ROOT / "plugins" / "sigma-store"
 DAMAGING = {"checkpoints.py", "journals.py"}  # of sigma_testing: they write run folders with given contents
-INNER = re.compile(r"journal\.jsonl|metrics\.jsonl|\bcheckpoints/|state\.safetensors|manifest\.(json|sha256)|^\.lock$")
+INNER = re.compile(
+    r"journal\.jsonl|curves\.bin|metrics\.jsonl|\bcheckpoints/|state\.safetensors|manifest\.(json|sha256)|^\.lock$"
+)
 INSIDE = re.compile(
-    r"sigma_store\.(chain|checkpoints|excerpt|journal|metrics_file)\b"  # modules of these files
-    r"|from sigma_store\.folders import [^\n]*\b(CONFIG|JOURNAL|METRICS|CHECKPOINTS|LOCK)\b"  # their names
+    r"sigma_store\.(appending|chain|checkpoints|curves_file|excerpt|journal|levels|older|slots)\b"  # their modules
+    r"|from sigma_store\.folders import [^\n]*\b(CONFIG|JOURNAL|CURVES|OLDER_METRICS|CHECKPOINTS|LOCK)\b"  # their names
 )
 
 

@@ -59,7 +59,7 @@ def test_every_live_command_is_in_the_table_with_its_fields():
     shown = re.findall(r"^\| `(?:send\(\")?(\w+)", table, re.MULTILINE)
     assert shown == [one.name for one in components.offered("command")]
     assert '| `rewind(to, scale="iteration")` | Go back to the newest state at or before a moment' in table
-    assert '| `send("save")` |' in table  # without the fields that only hooks choose
+    assert '| `save(name="", note="")` |' in table  # without the fields that only hooks choose
     assert '| `relabel(rows, label, split="training")` | Give rows' in table
     assert re.findall(r"^\| `(?:set|stop)\(.*\| (yes|no) \|$", table, re.MULTILINE) == ["yes", "no"]
 

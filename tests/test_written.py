@@ -57,6 +57,7 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     }}},
     ("hook", "function"): {"function": {"python": "sigma_kernel.functions:sin"}},
     ("extractor", "table"): {"columns": ["a", "b"]},
+    ("backend", "tiered"): {"first": "numpy", "then": "numba"},
     ("hook", "time_limit"): {"limit": "10 seconds"}, ("merger", "weighted"): {"weights": [1.0, 3.0]},
     ("merger", "several"): {"rules": {"**.biases": "max"}}, ("schedule", "one_cycle"): {"total": "20 iterations"},
 }  # fmt: skip

@@ -58,13 +58,15 @@ FEATURES = {  # what tests of the suite stand for
     "in-place updates": "a_donated_input_gives_the_same_result a_donated_input_that_is_also_a_result_survives"
     " results_survive_the_next_call arrays_on_the_device_are_copies results_share_no_memory_with_operands"
     " inputs_that_a_step_only_reads_stay_valid",
-    "data read where they are": "rows_that_are_shared_train_to_the_same_bits_and_are_not_changed",
+    "data read where they are": "rows_that_are_shared_train_to_the_same_bits_and_are_not_changed"
+    " shared_arrays_are_not_written",
     "bursts": "one_burst_equals_single_steps_bit_for_bit training_steps_agree_with_a_handwritten_numpy_loop"
     " a_live_value_may_be_one_number_or_one_per_step a_burst_ends_after_a_non_finite_loss"
-    " estimates_are_seconds_and_a_function_of_the_graph the_first_tier_computes_from_iteration_0",
+    " estimates_are_seconds_and_a_function_of_the_graph the_first_tier_computes_from_iteration_0"
+    " rows_are_taken_in_the_order_of_their_indices",
     "several threads": "many_threads_may_use_one_backend_at_once many_threads_may_call_one_program_at_once",
     "equal bits each time": "equal_runs_give_equal_bits large_results_have_the_same_bits_each_time"
-    " orders_of_rows_are_those_of_the_kernel",
+    " orders_of_rows_are_those_of_the_kernel graphs_of_equal_specs_are_compiled_apart",
     "ops of plugins": "ops_of_plugins_are_computed_by_their_meanings_and_expansions",
     "other dtypes are refused": "an_unknown_dtype_is_refused",
 }

@@ -1,9 +1,10 @@
 """Time predictions next to ONNX Runtime: ``python -m figures.predictions [CALLS]`` in ``docs``.
 
 Networks are trained for an epoch, and exported by ``sigma-export-onnx``.  Then Sigma and ONNX Runtime, on one thread
-and with its default number, predict the same rows in turns.  Printed are a table of median times of a call, with the
-ratios of Sigma's to the others', and one of two threads of Python that predict at once, compared with a single one:
-calls per second, which grow if a core is free, and the processor time of a call, which grows if they hinder each other.
+and with its default number, predict the same rows in turns, each once the threads of the one before sleep.  Printed
+are a table of median times of a call, with the ratios of Sigma's to the others', and one of two threads of Python that
+predict at once, compared with a single one: calls per second, which grow if a core is free, and the processor time of a
+call, which grows if they hinder each other.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ ROWS = (1, 32, 1000)
 TURN = 10  # calls in a row, so that each begins with its own code in the cache
 LONG, FEW = 5e-3, 300  # seconds of a call from which on fewer are made, and how many
 PERIOD = 0.3  # seconds in which calls of threads are counted
+PAUSE, IDLE = 2e-3, 2e-4  # seconds that are slept between turns, and of the processor in them if no thread spins
 
 Predict = Callable[[], Any]
 
@@ -67,6 +69,15 @@ def open_session(path: Path, threads: int) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
+def wait_for_threads() -> None:
+    """Wait until no thread of this process spins: those of ONNX Runtime do for a while after a call."""
+    used = IDLE
+    while used >= IDLE:
+        before = time.process_time()
+        time.sleep(PAUSE)
+        used = time.process_time() - before
+
+
 def time_turns(contestants: Mapping[str, Predict], calls: int) -> dict[str, float]:
     """Return the median seconds of a call of each, measured in turns after a warm-up."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
@@ -75,6 +86,7 @@ def time_turns(contestants: Mapping[str, Predict], calls: int) -> dict[str, floa
             predict()
     for _ in range(-(-calls // TURN)):
         for name, predict in contestants.items():
+            wait_for_threads()
             predict()
             for _ in range(TURN):
                 start = time.perf_counter()

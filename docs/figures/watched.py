@@ -29,7 +29,7 @@ from websockets.sync.client import connect
 from figures.browser import ENDLESS, Visit, browser, run
 from sigma_kernel import Environment, Hook
 from sigma_kernel.contracts import AddressEntry, Stretch
-from sigma_kernel.curves import Curve
+from sigma_kernel.curves import Curve, Window, downsample
 from sigma_monitor_web.monitor import WebMonitor
 from sigma_testing import FakeView
 
@@ -51,9 +51,10 @@ OBSERVE = """() => {
 }"""
 MOVE = """() => { let n = 0; window.mover = setInterval(() => {
     n += 1;
-    const canvas = document.querySelectorAll("main canvas")[1 + n % 4], box = canvas.getBoundingClientRect();
+    const plots = document.querySelectorAll("[data-plot]"), plot = plots[n % Math.min(4, plots.length)];
+    const box = plot.getBoundingClientRect();
     const [clientX, clientY] = [box.left + 60 + (n * 7) % 700, box.top + 30];
-    canvas.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY, pointerType: "mouse" }));
+    plot.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX, clientY, pointerType: "mouse" }));
     scrollTo(0, Math.abs((n * 5) % 1800 - 900));
 }, 16); }"""
 FRAMES = "() => frames_.splice(0)"
@@ -88,12 +89,13 @@ class Feed(FakeView):
     begun: float = field(factory=time.monotonic)
     noise: np.ndarray = field(factory=lambda: np.random.default_rng(0).normal(3.0, 0.2, 1_000_000))
 
-    def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
-        """Return the next points after a cursor: all of them, in several answers."""
-        end = min(self.iteration(), after + most)
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return all points in few, or those since a cursor."""
+        end = self.iteration()
         at = np.arange(after + 1, end + 1)
         values = np.sin(at / 500) + self.noise[after:end]
-        return end, [Stretch(0, Curve(at, at // 600, at * 0.01, values, values, values))] if len(at) else []
+        curve = Curve(at, at // 600, at * 0.01, values, values, values)
+        return end, [Stretch(0, curve if after else downsample(curve, window.most))] if len(at) else []
 
     def iteration(self) -> int:
         """Return how many points there are by now."""
@@ -128,31 +130,32 @@ def page(chromium: Any) -> str:
         assert server.stdout is not None
         window = Visit.begin(chromium)
         window.page.goto(server.stdout.readline().split()[-1])
-        full = window.page.get_by_role("img", name=re.compile(r": .* 1[0-9],[0-9]{3} points"))
+        full = window.page.get_by_role("img", name=re.compile(r": .* [1-9],[0-9]{3} points"))
         full.nth(CHARTS - 1).wait_for(state="attached", timeout=60_000)
         window.page.wait_for_timeout(SETTLE * 1000)
         window.page.evaluate(OBSERVE)
-        rest = _page(chromium, window, "at rest")
+        rest = frames(chromium, window, "page, at rest")
         window.page.evaluate(MOVE)
-        moved = _page(chromium, window, "pointed at and scrolled")
+        moved = frames(chromium, window, "page, pointed at and scrolled")
         window.end()
         server.communicate("")
     return "\n".join([rest, moved])
 
 
-def _page(chromium: Any, window: Visit, how: str) -> str:
+def frames(chromium: Any, window: Visit, how: str) -> str:
     """Return the frames of some seconds, and the tasks of the page's main thread, which the browser traces."""
     chromium.start_tracing(page=window.page, categories=TRACED)
     window.page.evaluate(FRAMES)
     window.page.wait_for_timeout(WATCHED * 1000)
-    frames = np.array(window.page.evaluate(FRAMES))
+    shown = np.array(window.page.evaluate(FRAMES))
     tasks = _tasks(json.loads(chromium.stop_tracing())["traceEvents"])
     told = (
         f"{int((tasks[:, n] > LONG).sum())} tasks above {LONG:.0f} ms of {what} (longest {tasks[:, n].max():.0f} ms)"
         for n, what in enumerate(("processor time", "wall time"))
     )
-    rate = f"{1000 / frames.mean():.0f} frames a second (95 % within {np.quantile(frames, 0.95):.0f} ms)"
-    return f"page, {how}, {WATCHED:.0f} s: {rate}, {', '.join(told)}"
+    rate = f"{1000 / shown.mean():.0f} frames a second (95 % within {np.quantile(shown, 0.95):.0f} ms)"
+    share = f"{tasks[:, 0].sum() / WATCHED:.0f} ms of processor time a second"
+    return f"{how}, {WATCHED:.0f} s: {rate}, {share}, {', '.join(told)}"
 
 
 def _tasks(events: Sequence[dict[str, Any]]) -> np.ndarray:

@@ -13,8 +13,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
     {
         "commanding": "Command CommandEffects CommandTarget CommandedRun PatternCommand CommandPlan",
-        "compute": "Array Arrays Backend Batches BindingProgram Burst Exporter Inference LoopProgram Numbers Program"
-        " Records Share Step",
+        "compute": "Array Arrays Backend Batches BindingProgram Burst Exporter Inference Lane LoopProgram Numbers"
+        " Program Records Share Step",
         "data": "Augmentation CachedData ConfigurationDraft Dataset Encoder Extractor Finding Inspection Inspector"
         " Iterator Label Preprocessor Reader Source",
         "grouping": "Advance ApplyOrder Blueprint Channel Commit ComputeOrder Dismiss GroupEvent GroupOperator"
@@ -28,8 +28,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "running": "Goals Host Lifecycle SentCommand Trainer TrainerReport",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
         " RowLosses"
-        " TextGenerator Work check_workers merge_in_tree",
-        "storing": "Checkpoint Checkpoints ConfigurationFormat Excerpt Journal RowWriter Store StoredRun",
+        " MODES TextGenerator Work check_mode check_workers merge_in_tree",
+        "storing": "Checkpoint Checkpoints ConfigurationFormat Excerpt FOR_REPLAYS Journal RowWriter Store StoredRun",
         "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket TrainerView"
         " View",
     },

@@ -14,6 +14,7 @@ from sigma_kernel.contracts.compute import BindingProgram as BindingProgram
 from sigma_kernel.contracts.compute import Burst as Burst
 from sigma_kernel.contracts.compute import Exporter as Exporter
 from sigma_kernel.contracts.compute import Inference as Inference
+from sigma_kernel.contracts.compute import Lane as Lane
 from sigma_kernel.contracts.compute import LoopProgram as LoopProgram
 from sigma_kernel.contracts.compute import Numbers as Numbers
 from sigma_kernel.contracts.compute import Program as Program
@@ -104,6 +105,7 @@ from sigma_kernel.contracts.steering import Criterion as Criterion
 from sigma_kernel.contracts.steering import Hook as Hook
 from sigma_kernel.contracts.steering import HookContext as HookContext
 from sigma_kernel.contracts.steering import Iterations as Iterations
+from sigma_kernel.contracts.steering import MODES as MODES
 from sigma_kernel.contracts.steering import Merger as Merger
 from sigma_kernel.contracts.steering import Metric as Metric
 from sigma_kernel.contracts.steering import Operator as Operator
@@ -113,12 +115,14 @@ from sigma_kernel.contracts.steering import Repeatable as Repeatable
 from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import TextGenerator as TextGenerator
 from sigma_kernel.contracts.steering import Work as Work
+from sigma_kernel.contracts.steering import check_mode as check_mode
 from sigma_kernel.contracts.steering import check_workers as check_workers
 from sigma_kernel.contracts.steering import merge_in_tree as merge_in_tree
 from sigma_kernel.contracts.storing import Checkpoint as Checkpoint
 from sigma_kernel.contracts.storing import Checkpoints as Checkpoints
 from sigma_kernel.contracts.storing import ConfigurationFormat as ConfigurationFormat
 from sigma_kernel.contracts.storing import Excerpt as Excerpt
+from sigma_kernel.contracts.storing import FOR_REPLAYS as FOR_REPLAYS
 from sigma_kernel.contracts.storing import Journal as Journal
 from sigma_kernel.contracts.storing import RowWriter as RowWriter
 from sigma_kernel.contracts.storing import Store as Store

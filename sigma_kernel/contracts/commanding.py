@@ -58,6 +58,14 @@ class SaveOrder(Protocol):
     def keep(self) -> bool:
         """Return whether the checkpoint is exempt from removal."""
 
+    @property
+    def name(self) -> str:
+        """Return the name of the state; empty if it has none."""
+
+    @property
+    def note(self) -> str:
+        """Return what a person noted about the state."""
+
     def to_row(self) -> dict[str, Any]:
         """Return its row in the journal."""
 

@@ -115,13 +115,35 @@ class Burst:
 
 
 @frozen
+class Lane:
+    """Consecutive rows of a block, from row ``first`` on, that one shard of every batch has: a block of their own.
+
+    ``block`` is read when it is first used.
+    """
+
+    first: int
+    block: Arrays
+
+    __repr__ = brief
+
+
+@frozen
 class Batches:
-    """Minibatches of equal size from one block of data on the device: ``rows`` has shape ``(n, batch)``."""
+    """Minibatches of equal size from one block of data on the device: ``rows`` has shape ``(n, batch)``.
+
+    With ``lanes``, the block consists of them, and shard ``i`` of a batch has rows of lane ``i`` alone; the block as a
+    whole is read when it is first used.
+    """
 
     block: Arrays
     rows: np.ndarray
+    lanes: Sequence[Lane] = ()
 
     __repr__ = brief
+
+    def lane_of(self, shard: int) -> Lane:
+        """Return the lane of a shard; without lanes, the whole block."""
+        return self.lanes[shard] if self.lanes else Lane(0, self.block)
 
 
 @frozen

@@ -89,11 +89,13 @@ class Encoder(Settled):
 class Preprocessor(Settled):
     """Transform one section; the values fitted to the training split are saved with the model.
 
-    A preprocessor that ``takes_classes`` gets words, and whole numbers of a table, as class indices.
+    A preprocessor that ``takes_classes`` gets words, and whole numbers of a table, as class indices. One with an
+    ``approximate_graph``, such as of products that are added in another order, has a graph that rounds otherwise.
     """
 
     section: str
     takes_classes: ClassVar[bool] = False
+    approximate_graph: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
@@ -208,6 +210,15 @@ class Dataset(Settled):
         return 1
 
     @property
+    def lanes(self) -> int:
+        """Return into how many lanes the rows are dealt for training; by default 1.
+
+        With more, a lane has as many rows as one shard of every batch, its own sequence of blocks, and whoever computes
+        this shard reads no other.  A dataset that passes on the rows of another one has the other's value.
+        """
+        return 1
+
+    @property
     def bytes_ahead(self) -> int | None:
         """Return how many bytes the blocks may have that are read before they are needed; by default any number.
 
@@ -276,7 +287,7 @@ class Iterator(Settled):
         """Return a permutation of ``range(rows)`` that depends on the arguments alone.
 
         For a dataset with several open blocks, it is also asked for the order of the blocks, whose number is ``rows``;
-        ``block`` is 2**32 - 3 then.
+        ``block`` is 2**32 - 3 then, and 2**32 - 4 for the order in which they are dealt to lanes.
         """
 
     def draw(self, seed: int, epoch: int, block: int, values: np.ndarray) -> np.ndarray:

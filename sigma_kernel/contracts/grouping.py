@@ -14,15 +14,15 @@ from typing import Any, Protocol
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts.steering import Operator, Work, check_workers
+from sigma_kernel.contracts.steering import MODES, Operator, Work, check_mode, check_workers
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.graph.reprs import brief
-from sigma_kernel.settings import ge, gt
+from sigma_kernel.settings import ge, gt, in_, le
 
 
 @frozen(order=True)
 class Position:
-    """A point in training: epochs and iterations that have ended, and the version of the data, which edits raise."""
+    """A point in training: epochs and iterations that have ended, and a version, which edits and hooks raise."""
 
     epoch: int = 0
     iteration: int = 0
@@ -74,7 +74,7 @@ class WorkerComputed(WorkerEvent):
     Args:
         commit: The new state; its position is before the end of the order if the loss was not finite.
         digest: A hash of the new state, or empty; workers whose digests differ end the run.
-        records: What the burst measured.
+        records: What the burst measured, if this worker reports it.
     """
 
     commit: Commit
@@ -116,6 +116,8 @@ class Tick(GroupEvent):
 @frozen(repr=False)
 class Advance(GroupEvent):
     """A burst to be computed, with the live values of all its iterations.
+
+    One without iterations raises the version alone: members do what the live values ask for, at the committed state.
 
     Args:
         begin: The position that the operator decided from; the group refuses the burst if it is elsewhere by now.
@@ -257,7 +259,7 @@ class Notice:
         position: The position after it.
         worker: The worker that joined, was lost or failed.
         text: The members of a generation, the reason of a loss or refusal, the traceback of a failure.
-        records: The records of a committed burst.
+        records: What the members report of a committed burst, in the order of their numbers.
     """
 
     kind: str
@@ -370,6 +372,11 @@ class GroupOperator(Operator):
         lost_after: Seconds of silence after which a worker is lost.
         burst_seconds: Seconds between two boundaries at most, and so the latency of commands. Each boundary costs a
             round trip and copies of the state.
+        mode: Whether gradients are added up in each iteration (``synchronous``), each shard trains a replica, and
+            these are averaged (``averaging``), or workers go on while gradients are added up (``asynchronous``): its
+            bits depend on time.
+        every: Iterations after which replicas are averaged.
+        staleness: Updates that a gradient lacks at most, in the mode ``asynchronous``.
     """
 
     workers: int = field(default=1, validator=ge(1))
@@ -377,10 +384,14 @@ class GroupOperator(Operator):
     at_least: int = field(default=1, validator=ge(1))
     lost_after: float = field(default=5.0, validator=gt(0.0))
     burst_seconds: float = field(default=0.25, validator=gt(0))
+    mode: str = field(default=MODES[0], validator=in_(MODES))
+    every: int = field(default=8, validator=ge(1))
+    staleness: int = field(default=4, validator=[ge(1), le(15)])
 
     def __attrs_post_init__(self) -> None:
-        """Refuse more workers than shards, and fewer than are needed; raise SigmaConfigError."""
+        """Refuse more workers than shards, fewer than are needed, and modes for one shard; raise SigmaConfigError."""
         check_workers(self.workers, self.shards, self.at_least)
+        check_mode(self.mode, self.shards)
 
     @abstractmethod
     def connect(self) -> Transport:

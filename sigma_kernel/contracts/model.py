@@ -35,6 +35,11 @@ def _are_addresses(value: object) -> bool:
 class Layer(Architecture):
     """One layer: its settings, its parameters, its computation. It holds no arrays.
 
+    Three traits say what one does on purpose, and conformance suites test what then remains. A ``surrogate`` has
+    gradients that are not the slopes of its output, such as those of rounding. One that ``couples_rows`` computes a row
+    from others of the batch, in training. One that ``augments`` draws, in training, around other values than those of
+    evaluation, such as mixtures of rows.
+
     Args:
         name: Name of the layer in addresses; ``#`` is replaced by its index in the network. By default ``#-`` and its
             kind.
@@ -51,6 +56,9 @@ class Layer(Architecture):
 
     role: ClassVar[str] = "hidden"  # or "input", "output", "cost"
     reshapes: ClassVar[bool] = False  # whether it gives the numbers of a sample another shape, and nothing else
+    surrogate: ClassVar[bool] = False
+    couples_rows: ClassVar[bool] = False
+    augments: ClassVar[bool] = False
 
     @property
     def reads(self) -> str:

@@ -21,6 +21,7 @@ from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import Settled, gt, in_, optional, whole
 
+MODES = ("synchronous", "averaging", "asynchronous")  # how shards are trained: see Operator
 Value = float | Sequence["Value"]  # of a metric
 Part = TypeVar("Part")
 
@@ -120,13 +121,13 @@ class HookContext(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Return the run folder, or None."""
+        """Return the run folder, or None; a hook of local scope has none, as it may run on another machine."""
 
     def write(self, name: str, data: bytes) -> Path | None:
         """Write a file of the run atomically, and return its path; None if the run is not stored.
 
         ``/`` in the name is a folder, which is made. Raises SigmaStateError if the disk is full or a link is in place
-        of a folder.
+        of a folder. What a hook of local scope writes is there once all workers have fired, and it gets None.
         """
 
     def read(self, address: str) -> Any:
@@ -208,7 +209,8 @@ class Hook(Settled):
             ``stop``.
         when: Criterion that must hold as well for it to fire; none by default.
         priority: Order among hooks that are due together and do not depend on each other; the highest fires first.
-        scope: Whether it fires once (``global``) or once in each worker (``local``).
+        scope: Whether it fires once (``global``) or once in each worker (``local``): there, on a snapshot of what it
+            declares, with the gradients, activations and rows of the worker. Its commands act once all have fired.
         on_error: The effect of its errors: fail the run, mute the hook, or only log a message.
         background: Whether it fires in another thread, on a snapshot of its declared values; its published values and
             commands take effect at the next boundary.
@@ -296,8 +298,16 @@ class Iterations(Protocol):
     """Compute iterations from a given state, whole or in shards; arrays are on the device, by name."""
 
     @property
+    def iteration_in_epoch(self) -> int:
+        """Return the number of iterations of the present epoch before the state."""
+
+    @property
     def arrays(self) -> Arrays:
         """Return the arrays of the state."""
+
+    @property
+    def written_names(self) -> Sequence[str]:
+        """Return the names of the arrays that sharded iterations change."""
 
     @property
     def metrics(self) -> Mapping[str, Metric]:
@@ -322,6 +332,12 @@ class Iterations(Protocol):
 
     def apply_update(self, arrays: Arrays, gradients: Records, state: Records, offset: int) -> Arrays:
         """Return the arrays after the update with vectors of merged gradients, and with merged layer state."""
+
+    def to_host(self, arrays: Arrays) -> Records:
+        """Return copies of arrays on the host."""
+
+    def place(self, arrays: Records) -> Arrays:
+        """Return copies of arrays on the device."""
 
 
 Compute = Callable[[Iterations, Batches], Burst]  # how an operator computes a burst
@@ -364,9 +380,6 @@ class Work(Protocol):
     def settle(self) -> None:
         """Fire the hooks that are due, and check whether a goal is reached."""
 
-    def split(self, workers: int) -> None:
-        """Fire hooks of local scope once per worker."""
-
     def shard(self, shards: int, merger: Merger | None, pool: Executor | None) -> Compute:
         """Return what computes bursts in shards of every batch, by as many threads of a pool as there are workers.
 
@@ -384,10 +397,27 @@ class Operator(Settled):
     """Drive a trainer: bursts between due points, workers, shards."""
 
     shards: int = 1  # parts of every batch, alike but for one row; optimisers in an ``order`` need whole batches
+    mode: str = MODES[0]  # gradients are added up in each iteration, replicas averaged, or gradients may come late
+    every: int = 1  # iterations between two means of replicas, where each shard trains one
+    staleness: int = 1  # updates that a gradient lacks at most, where it may come late
 
     @abstractmethod
     def train(self, work: Work) -> None:
         """Train until ``work.boundary()`` returns False; repeat distance, advance, settle."""
+
+
+def check_mode(mode: str, shards: int) -> None:
+    """Raise SigmaConfigError for a mean of one replica, and for gradients that come late from nobody else."""
+    if mode == "asynchronous" and shards == 1:
+        raise SigmaConfigError(
+            "mode = 'asynchronous': shards = 1 leave nothing to wait for, as one worker computes all. Set shards = 2 or"
+            " more, or leave out the mode."
+        )
+    if mode == "averaging" and shards == 1:
+        raise SigmaConfigError(
+            "mode = 'averaging': shards = 1 train one replica, of which there is no mean. Set shards = 2 or more, which"
+            " fixes the bits of the run, or leave out the mode."
+        )
 
 
 def check_workers(workers: int, shards: int, at_least: int = 1) -> None:

@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 from attrs.converters import optional
 
 from sigma_kernel.contracts.steering import Hook
-from sigma_kernel.curves import BranchedCurves, join_rows
-from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.curves import BranchedCurves, Stretch, Window, begin_cursor, join_rows, part
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, suggest_name
 from sigma_kernel.settings import Settled, ge, in_, optional as or_none
 
 Log = Callable[[str], Any]
 Row = Mapping[str, Any]
+EVERYTHING = Window()  # of the curves, as far as their points are not too many
+ALL = 2**62  # points of a curve
+NAMED = ("name", "note")  # values of a checkpoint that a person named
+FOR_REPLAYS = ("digest", "ages")  # events of a journal that are not shown to people
 
 
 @frozen(repr=False)
@@ -40,6 +44,16 @@ class Checkpoint:
     score: float | None = field(default=None, converter=optional(float))
     keep: bool = False
     chain: Mapping[str, Any] = field(factory=dict)
+
+    def in_place_of(self, manifest: Mapping[str, Any]) -> Checkpoint:
+        """Return this checkpoint with the score and the name of the one that it replaces, unless it has its own."""
+        named = {name: manifest["values"][name] for name in NAMED if manifest["values"].get(NAMED[0])}
+        return evolve(
+            self,
+            score=manifest["score"] if self.score is None else self.score,
+            keep=self.keep or bool(named),
+            values={**named, **self.values},
+        )
 
     def __repr__(self) -> str:
         return f"Checkpoint({len(self.arrays)} arrays, iteration {self.values.get('clock', {}).get('iteration')})"
@@ -140,11 +154,36 @@ class Excerpt(Protocol):
 Mark = tuple[float | None, bool]  # the score of a checkpoint, and whether it is marked to keep
 
 
+def thin(moments: Iterable[int], most: int, fixed: Collection[int] = ()) -> list[int]:
+    """Return the moments to keep, in order: at most ``most``, and those ``fixed``; the older, the further apart.
+
+    The newest is kept and, of two or more, the first. One by one, that moment goes whose neighbours are closest for
+    their age. So after ``T`` iterations a gap that this has made is at most ``T ** (1 / ((most - 1) // 2)) - 1`` times
+    the age of its newer end, whenever it was made: among that many pairs of neighbours the ratios of ages multiply to
+    at most ``T``.
+    """
+    kept = sorted({*moments})
+    apart, first = {*fixed}.intersection(kept), int(most > 1)
+
+    def gap(n: int) -> float:
+        """Return the gap without a moment, relative to its age."""
+        before = kept[max(n - 1, 0)]
+        return (kept[n + 1] - before) / (kept[-1] - before)
+
+    while len(kept) - len(apart) > most and (free := [n for n in range(first, len(kept) - 1) if kept[n] not in apart]):
+        del kept[min(free, key=gap)]
+    return kept
+
+
 @frozen
 class Retention:
-    """Which checkpoints are kept: the newest ``last`` (all, if None), the ``best`` by score, and marked ones."""
+    """Which checkpoints are kept: the newest ``last`` (all, if None), the ``best`` by score, and marked ones.
+
+    Of the others, ``spread`` are kept over the whole run: the first, and the older, the further apart.
+    """
 
     last: int | None = field(default=None, validator=or_none(ge(1)))
+    spread: int = field(default=0, validator=ge(0))
     best: int = field(default=0, validator=ge(0))
     prefer: str = field(default="greatest", validator=in_(("greatest", "least")))
 
@@ -159,7 +198,8 @@ class Retention:
         """Return the saved checkpoints to delete, now that the ``newest`` is complete."""
         if self.last is None:
             return set()
-        return {*marks} - {newest, *sorted(marks)[-self.last :], *self.deserving(marks)}
+        kept = {newest, *sorted(marks)[-self.last :], *self.deserving(marks)}
+        return {*marks} - kept.union(thin(marks, self.spread, kept) if self.spread else ())
 
 
 class Checkpoints(ABC):
@@ -182,6 +222,23 @@ class Checkpoints(ABC):
             with suppress(SigmaCheckpointError):  # reading it raises the error
                 epochs[number] = int(self.read_manifest(str(number), _silent)["values"]["clock"]["epoch"])
         return epochs
+
+    def names(self) -> dict[int, tuple[str, str]]:
+        """Return name and note of the intact checkpoints that a person named, by iteration."""
+        names = dict[int, tuple[str, str]]()
+        for number in self.numbers():
+            with suppress(SigmaCheckpointError):
+                values = self.read_manifest(str(number), _silent)["values"]
+                if values.get("name"):
+                    names[number] = str(values["name"]), str(values.get("note", ""))
+        return names
+
+    def find_named(self, name: str) -> int:
+        """Return the iteration of a checkpoint that a person named; raise SigmaStateError if there is none."""
+        iterations = {own: number for number, (own, _) in self.names().items()}
+        if name not in iterations:
+            raise SigmaStateError(f"no state is named {name!r}.{suggest_name(name, iterations, 'There are:')}")
+        return iterations[name]
 
     @abstractmethod
     def list_abandoned(self, number: int) -> list[str]:
@@ -348,11 +405,34 @@ class StoredRun(ABC):
 
     @abstractmethod
     def metric_rows(self, log: Log) -> Iterator[Row]:
-        """Yield the rows of metrics, in their order; none if they are missing. Neighbours may have been joined."""
+        """Yield the rows of metrics, in their order; none if they are missing.
 
-    def curves(self, log: Log) -> Mapping[str, BranchedCurves]:
-        """Return the metrics of each trainer; none if they are missing."""
-        return join_rows(self.metric_rows(log))
+        Each has its trainer, ``iteration``, ``epoch``, ``seconds``, ``branch``, ``session`` and ``start``, the
+        ``texts`` that were published, and by name ``values``: the ``last``, the least (``low``), the greatest
+        (``high``) and the ``mean`` since the row before, and their ``count``.  A number that is not finite is None.
+        """
+
+    def curves(self, log: Log, window: Window = EVERYTHING) -> Mapping[str, BranchedCurves]:
+        """Return the metrics of each trainer, as far as they are in a window; none if they are missing.
+
+        Whoever shows what was measured asks here, while the run is written to as well: all see the same points.
+        """
+        return {trainer: window.cut(branched) for trainer, branched in join_rows(self.metric_rows(log)).items()}
+
+    def points(self, trainer: str, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return what is stored of a value on all branches, and a cursor: in a window, or all after a cursor.
+
+        The cursor is 0, without points, if those before ``after`` were replaced: then ask for the window again.
+        """
+        branched = self.curves(_silent, Window([name], most=ALL)).get(trainer, BranchedCurves([], {}))
+        shown, pieces = window.cut(branched) if not after else branched, list[Stretch]()
+        begin = end = begin_cursor(branched.replaced)
+        for whole, own in zip(branched.stretches(name), shown.stretches(name), strict=True):
+            first, end = max(0, after - end), end + len(whole.curve.values)
+            pieces.append(Stretch(own.branch, part(own.curve, slice(first, None))))
+        if after and not begin <= after <= end:
+            return 0, []
+        return end, [piece for piece in pieces if len(piece.curve.values)]
 
     @abstractmethod
     def wait(self) -> None:

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.steering import RowLosses
-from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch
+from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch, Window
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import Settled
 
@@ -85,12 +85,17 @@ class HookEntry:
 
 @frozen
 class StateEntry:
-    """A state that ``rewind`` can restore: ``kept`` in memory, ``saved`` as a checkpoint, or both."""
+    """A state that ``rewind`` can restore: ``kept`` in memory, ``saved`` as a checkpoint, or both.
+
+    A person may have given it a ``name`` and a ``note``.
+    """
 
     iteration: int
     epoch: int
     kept: bool
     saved: bool
+    name: str = ""
+    note: str = ""
 
 
 @define(eq=False)
@@ -135,6 +140,9 @@ class TrainerView(Protocol):
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return what was measured at an address since a cursor, and the next cursor, as :meth:`View.stretches`."""
+
+    def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, as :meth:`View.points`."""
 
     def branches(self) -> list[Branch]:
         """Return the branches of its history, the present one last."""
@@ -231,6 +239,13 @@ class View(Protocol):
 
         Beyond ``most`` values, neighbours are merged into one point with their minimum and maximum.  A number that can
         be set has a point where it is first in force, and one at each change.
+        """
+
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, on all branches, and a cursor: the same for all charts.
+
+        They are those in a window; or, after a cursor that is not 0, every point since then. Those of values that were
+        measured are read from the stored run, so that a chart shows the same while training and when it has ended.
         """
 
     def trainers(self) -> list[str]:

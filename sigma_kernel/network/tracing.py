@@ -330,7 +330,7 @@ class Trace:
             try:
                 context = self._context(address, layer, inputs)
                 result = layer.forward(context, *inputs, **named)
-                self.values[address] = self._value(context, result)
+                self.values[address] = self._value(context, result, inputs)
                 if layer.recompute:
                     others = result.others.values() if isinstance(result, Outputs) else ()
                     self._note_region(
@@ -476,12 +476,15 @@ class Trace:
             raise SigmaNetworkError(f"no value for {address}. Network.declare returns the required ones.")
         return self.given[address]
 
-    def _value(self, context: Context, result: Any) -> Node:
+    def _value(self, context: Context, result: Any, inputs: Sequence[Node]) -> Node:
         """Return the value of a layer's result; keep its other outputs, its new state, and the totals of a cost."""
         output, address = result if isinstance(result, Outputs) else Outputs(result), context.address
         value, state = output.value, output.state
         for name, node in (*output.others.items(), *output.memory.items()):
             expect(isinstance(node, Node), f"its output {name!r} must be a node", node)
+        for name, node in output.others.items() if inputs else ():
+            rows = inputs[0].shape[:1]
+            expect(node.shape[:1] == rows, f"its output {name!r} must have a row for each of the {rows} samples", node)
         self.values.update({f"{address}.{name}": node for name, node in output.others.items()})
         if self.continuation is not None:
             self.continuation.after.update({f"{context.run_name}.{name}": node for name, node in output.memory.items()})

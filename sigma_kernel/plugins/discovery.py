@@ -19,11 +19,14 @@ from typing import Any, NamedTuple
 from pluggy import PluginManager
 
 from sigma_kernel.errors import SigmaPluginError, error_text
-from sigma_kernel.plugins import specs
+from sigma_kernel.plugins import rooms, specs
 from sigma_kernel.plugins.specs import API_VERSION, FORMS, GROUP, VERBS, Component, check_component
 
 SLOW = 5  # seconds of an import after which a plugin is named
 WITHOUT = "To go on without it, pass --no-plugin"
+_IMPORTED = re.compile(
+    r"No module named '(?P<module>[\w.]++)'|cannot import name '(?P<name>\w++)' from '(?P<place>[\w.]++)'"
+)
 _ONE = threading.RLock()  # held during the import of a plugin, as all threads share stdout
 
 
@@ -37,6 +40,7 @@ class Plugin(NamedTuple):
     reason: str = ""
     traceback: str = ""
     warning: str = ""
+    api: str = ""  # the version of the API that it states
 
     def __repr__(self) -> str:
         return f"Plugin({self.name!r}, {self.version!r}, {self.state}, {len(self.components)} components)"
@@ -45,6 +49,11 @@ class Plugin(NamedTuple):
     def state(self) -> str:
         """Return ``ready``, ``disabled`` or ``quarantined``."""
         return "quarantined" if self.reason else "disabled" if self.disabled else "ready"
+
+    @property
+    def is_older(self) -> bool:
+        """Return whether it was written for an older version of the API, which this kernel has as well."""
+        return self.state == "ready" and _version(self.api) < _version(API_VERSION)
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
@@ -127,7 +136,8 @@ def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> 
     try:
         with _ONE, _warn_if_slow(plugin.name), redirect_stdout(sys.stderr):  # stdout is for results
             module = entry.load()
-        return plugin._replace(warning=_agree(module), components=_components(module, plugin.name))
+        api, warning = _agree(module)
+        return plugin._replace(api=api, warning=warning, components=_components(module, plugin.name))
     except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
             warnings.warn(
@@ -138,20 +148,32 @@ def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> 
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of an error on one line, without final punctuation."""
-    return " ".join(error_text(error).split()).rstrip(".: ")
+    """Return the message of an error on one line, without final punctuation; of an import, also what has moved."""
+    text = " ".join(error_text(error).split()).rstrip(".: ")
+    if isinstance(error, ImportError) and (match := _IMPORTED.search(text)):
+        name = match["module"] or f"{match['place']}.{match['name']}"
+        if now := rooms.current_import(name):
+            return f"{text}. `{name}` is `{now}`"
+    return text
 
 
-def _agree(module: object) -> str:
-    """Return a warning if a plugin was written for a newer API; raise SigmaPluginError for another major version."""
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(".")))
+
+
+def _agree(module: object) -> tuple[str, str]:
+    """Return the API that a plugin was written for, and a warning if it is newer than the kernel's.
+
+    Raises SigmaPluginError for another major version.
+    """
     stated = getattr(module, "SIGMA_API", None)
     if not isinstance(stated, str) or not re.fullmatch(r"\d++\.\d++", stated):
         raise SigmaPluginError(f"SIGMA_API is {stated!r}. State the version of the API: SIGMA_API = {API_VERSION!r}.")
-    theirs, ours = ([int(part) for part in version.split(".")] for version in (stated, API_VERSION))
+    theirs, ours = _version(stated), _version(API_VERSION)
     written = f"It was written for API {stated}, this kernel has {API_VERSION}. Update"
     if theirs[0] != ours[0]:
         raise SigmaPluginError(f"{written} {'the plugin' if theirs < ours else 'sigma-kernel'}.")
-    return f"{written} sigma-kernel." if theirs > ours else ""
+    return stated, f"{written} sigma-kernel." if theirs > ours else ""
 
 
 def _components(module: object, distribution: str) -> tuple[Component, ...]:

@@ -3,7 +3,7 @@
 ``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
 ``python -m sigma_testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
 written by hand, ``planned``, and the ``reference`` among backends. ``moved`` has the former full names of components in
-other rooms, by kind.
+other rooms, by kind. ``imports``, written by hand, says where modules and names that plugins import have gone.
 """
 
 from __future__ import annotations
@@ -51,6 +51,17 @@ def current_name(kind: str, distribution: str, name: str) -> tuple[str, str]:
     """Return the room and the name of a component, given its current or former ones."""
     room, _, now = _read_rooms()["moved"].get(kind, {}).get(f"{distribution}:{name}", "").rpartition(":")
     return (room, now) if room else (distribution, name)
+
+
+def current_import(name: str) -> str:
+    """Return where a module, or a name in one, is now, as ``module.name``; empty if it has not moved."""
+    moved, rest = dict[str, str](_read_rooms()["imports"]), ""  # type: ignore[arg-type]
+    while name:
+        if name in moved:
+            return moved[name] + rest
+        name, _, last = name.rpartition(".")
+        rest = f".{last}{rest}"
+    return ""
 
 
 def names(kind: str) -> set[str]:

@@ -6,6 +6,7 @@ not declare, also in other processes, and shares the compiled modules of the env
 
 from __future__ import annotations
 
+import os
 import venv
 from collections.abc import Iterable, Mapping
 from importlib.metadata import Distribution, distributions
@@ -15,7 +16,7 @@ from attrs import field, frozen
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-OUTSIDE = {"..", "__pycache__"}  # scripts, and modules that Python compiles itself
+OUTSIDE = {"..", "__pycache__"}  # what list_outside lists, and modules that Python compiles itself
 
 
 def list_distributions(site: Path) -> dict[str, Distribution]:
@@ -32,6 +33,15 @@ def find_site(environment: Path) -> Path:
 def list_top_level(distribution: Distribution) -> set[str]:
     """Return the files and folders that a distribution adds to the folder of packages."""
     return {file.parts[0] for file in distribution.files or ()} - OUTSIDE
+
+
+def list_outside(site: Path, distribution: Distribution) -> list[Path]:
+    """Return what a distribution adds elsewhere, such as programs and libraries, relative to the environment.
+
+    Scripts are left out: the line that they begin with leads to the interpreter of the environment.
+    """
+    paths = [Path(os.path.normpath(site / file)) for file in distribution.files or () if file.parts[0] == ".."]
+    return [path.relative_to(site.parents[2]) for path in paths if path.read_bytes()[:2] != b"#!"]
 
 
 def list_required(installed: Mapping[str, Distribution], requirements: Iterable[str]) -> set[str]:
@@ -67,6 +77,9 @@ class View:
         venv.create(folder, symlinks=True)
         for name in set().union(*(list_top_level(installed[one]) for one in view.names)):
             (find_site(folder) / name).symlink_to(whole / name)
+        for path in set().union(*(list_outside(whole, installed[one]) for one in view.names)):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).symlink_to(whole.parents[2] / path)
         return view
 
     @property

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment
-from sigma_kernel.graph import ops
+from sigma_kernel import Environment, catalogue
+from sigma_kernel.graph import Graph, Node, ops, symbol
 
 torch = pytest.importorskip("torch")
 LOW = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
@@ -76,6 +77,74 @@ def test_a_step_is_that_of_autocast(precision: str, backend: str) -> None:
         size = np.abs(whole).max()
         assert np.abs(change - theirs).max() <= BOUND[precision] * size, name
         assert 0 < np.abs(change - whole).max() <= np.abs(theirs - whole).max() * 1.5, name  # nearer, as results stay
+
+
+def compute(backend: str, results: Callable[..., Sequence[Node]], *arrays: np.ndarray) -> list[Any]:
+    """Return results of operands that are rounded to bfloat16, as tensors."""
+    nodes = [symbol(x.shape) for x in arrays]
+    graph = Graph(tuple(nodes), tuple(results(*(ops.reduce_precision(x, dtype="bfloat16") for x in nodes))))
+    lowered = catalogue().load("backend", backend)().lower(graph, {})
+    return [torch.from_numpy(np.array(x)) for x in lowered(*arrays)]
+
+
+def near(found: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Compare with results that PyTorch rounds to bfloat16, and attention's weights as well."""
+    for one, other in zip(found, expected, strict=True):
+        exact = other.detach().float()
+        assert one.shape == exact.shape
+        assert (one - exact).abs().max() <= 0.02 * exact.abs().max()
+
+
+def gradients(result: Any, g: Any, *operands: Any) -> tuple[Any, ...]:
+    return torch.autograd.grad(result, operands, g)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize(
+    ("x", "w", "stride", "padding", "groups"),
+    [
+        ((3, 16, 14, 14), (32, 16, 3, 3), 1, 1, 1),
+        ((2, 34, 9, 11), (38, 17, 3, 5), 2, 2, 2),
+        ((2, 33, 7, 7), (40, 33, 1, 1), 1, 0, 1),
+    ],
+)
+def test_convolutions_of_bfloat16_and_their_gradients_are_those_of_torch(
+    backend: str, x: tuple[int, ...], w: tuple[int, ...], stride: int, padding: int, groups: int
+) -> None:
+    values, kernel = (torch.from_numpy(DRAW.standard_normal(shape, np.float32)) for shape in (x, w))
+    narrow = [v.bfloat16().requires_grad_() for v in (values, kernel)]
+    result = torch.nn.functional.conv2d(*narrow, stride=stride, padding=padding, groups=groups)
+    slope = torch.from_numpy(DRAW.standard_normal(tuple(result.shape), np.float32))
+    expected = [result, *gradients(result, slope.bfloat16(), *narrow)]
+    how: dict[str, Any] = {
+        "stride": (stride,) * 2, "padding": ((padding, padding),) * 2, "dilation": (1, 1), "groups": groups,
+    }  # fmt: skip
+
+    def results(x: Node, w: Node, g: Node) -> Sequence[Node]:
+        back = ops.convolution_input(g, w, shape=x.shape, **how), ops.convolution_kernel(x, g, shape=w.shape, **how)
+        return ops.convolution(x, w, **how), *back
+
+    near(compute(backend, results, *(v.numpy() for v in (values, kernel, slope))), expected)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "numba"])
+@pytest.mark.parametrize(
+    ("queries", "keys", "width", "causal"), [(64, 64, 32, True), (37, 37, 19, True), (9, 50, 64, False)]
+)
+def test_attention_to_bfloat16_and_its_gradients_are_those_of_torch(
+    backend: str, queries: int, keys: int, width: int, causal: bool
+) -> None:
+    sides = [(2, 3, count, width) for count in (queries, keys, keys, queries)]
+    arrays = [DRAW.standard_normal(shape, np.float32) for shape in sides]
+    *narrow, slope = (torch.from_numpy(x).bfloat16() for x in arrays)
+    operands = [x.requires_grad_() for x in narrow]
+    result = torch.nn.functional.scaled_dot_product_attention(*operands, is_causal=causal)
+
+    def results(q: Node, k: Node, v: Node, g: Node) -> Sequence[Node]:
+        back = (ops.attention_gradient(g, q, k, v, causal=causal, of=i) for i in range(3))
+        return ops.attention(q, k, v, causal=causal), *back
+
+    near(compute(backend, results, *arrays), [result, *gradients(result, slope, *operands)])
 
 
 def test_the_scale_moves_as_that_of_gradscaler() -> None:

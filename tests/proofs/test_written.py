@@ -13,6 +13,8 @@ from tests.proofs.configurations import FOLDER, from_python, of_recipe, recipes
 
 pytestmark = pytest.mark.rooms
 
+LATER = ('mode = "synchronous"', "every = 8")  # settings that came after the folders were recorded
+
 
 def test_scripted_runs_write_the_journals_that_were_recorded() -> None:
     assert journals.text() == journals.FILE.read_text("utf-8")
@@ -43,4 +45,5 @@ def test_a_run_described_from_python_writes_the_configuration_that_was_recorded(
 @pytest.mark.parametrize("script", [folders.commands, folders.failed, folders.fitted])
 def test_a_run_folder_gets_the_configuration_of_the_recorded_one(script: Callable[[], Path]) -> None:
     recorded = folders.FOLDERS / script.__name__ / "config.toml"
-    assert journals.written(script)[1] == recorded.read_text("utf-8")
+    lines = journals.written(script)[1].splitlines()
+    assert [line for line in lines if line not in LATER] == recorded.read_text("utf-8").splitlines()

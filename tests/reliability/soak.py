@@ -35,7 +35,7 @@ from sigma_training.history.recorder import APART, MOST_LOSSES, THINNING
 NETWORK = 'input(3) + dense(4, activation="tanh") + output(1) + squared_difference()'
 OFTEN = {"type": "extrema", "value": "training.loss", "every": "100 iterations"}
 GROWTH = 48.0  # MiB in the second half: the newest values of three names, as arrays and as numbers
-ROWS = 34 << 20  # bytes of metrics.jsonl
+ROWS = 34 << 20  # bytes of curves.bin
 LOSS, ROW = 8, 1000  # bytes of the journal: for each loss, and for the rest of a row of digests
 
 
@@ -86,7 +86,7 @@ def main(steps: int, backend: str = "numba") -> None:
         values = manifest["values"]
         assert (values["clock"]["iteration"], "lacks" in values) == (steps, False)
         assert sizes["manifest.json"] < LARGEST
-        assert sizes["metrics.jsonl"] < ROWS
+        assert sizes["curves.bin"] < ROWS
         assert sizes["journal.jsonl"] < most_bytes(steps, seconds)
         assert manifest["chain"]["bookmark"]["offset"] > sizes["journal.jsonl"] - 2 * EVERY
         assert weigh.found[-1] - weigh.found[3] < GROWTH, weigh.found

@@ -57,4 +57,4 @@ def test_training_continues_on_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_training_continues_if_files_must_not_grow(tmp_path: Path) -> None:
-    expect(trained(sys.executable, str(SCRIPT), "limit", str(tmp_path)), "File too large", "metrics.jsonl")
+    expect(trained(sys.executable, str(SCRIPT), "limit", str(tmp_path)), "File too large", "curves.bin")

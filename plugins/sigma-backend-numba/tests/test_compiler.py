@@ -108,7 +108,9 @@ def burst(table, n, t, T):
     task0(as_f4(tab[0]), as_f4(tab[1]), as_f4(tab[2]))
     return 0
 """
-    monkeypatch.setattr(machine_code, "_emit_object", machine_code._target(machine_code.SPEED).emit_assembly)
+    monkeypatch.setattr(
+        machine_code, "_emit_object", lambda module, speed: machine_code._target(speed).emit_assembly(module)
+    )
     source = ProgramText(text, lookup._names(text))
     _, (unit,) = machine_code.translate_unit(source, source.burst)
     assembly, _ = machine_code.translate_unit(source, unit)

@@ -187,6 +187,36 @@ def test_a_burst_split_into_legs_agrees_with_the_reference(step: Step) -> None:
     _computes_what_the_reference_does(step)
 
 
+def test_programs_with_legs_call_their_own() -> None:
+    programs, inputs = [], []
+    for layers in (40, 44):
+        step = deep(layers)
+        state, block, rows = nets.start(NumbaBackend(), step)
+        programs.append(NumbaBackend().compile(step, in_place=False))
+        inputs.append((state, block, rows, {"rate": np.float32(0.01)}, 2))
+    alone = [program.run(*given).ring["loss"].tolist() for program, given in zip(programs, inputs, strict=True)]
+    assert alone[0] != alone[1]
+    assert programs[0].run(*inputs[0]).ring["loss"].tolist() == alone[0]
+
+
+def test_legs_are_units_that_no_other_program_finds(monkeypatch: pytest.MonkeyPatch, programs: Path) -> None:
+    levels: dict[str, int] = {}
+    emit = units.emit_code
+
+    def note_level(assembly: str, kernels: Any, level: int) -> Any:
+        (symbol_of_unit,) = re.findall(r'^define .*@"(\w+)"', assembly, re.MULTILINE)
+        levels[symbol_of_unit] = level
+        return emit(assembly, kernels, level)
+
+    monkeypatch.setattr(units, "emit_code", note_level)
+    NumbaBackend().compile(deep(40, width=5))
+    legs = {name for name in levels if name.startswith("leg")}
+    assert legs > {"leg0", "leg1"}
+    assert {levels[name] for name in legs} == {units.CALLS}
+    assert levels["burst"] > units.CALLS
+    assert not [*programs.glob("leg*")]
+
+
 def test_rows_reduced_in_several_nests_agree_with_the_reference() -> None:
     _computes_what_the_reference_does(normalised(30))
 

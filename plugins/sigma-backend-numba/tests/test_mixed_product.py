@@ -204,20 +204,45 @@ def test_a_sum_of_dot_products_adds_second_numbers_of_pairs_first_and_rounds_eac
     close(function(*laid)[0], x, w)
 
 
+def narrow_graph(op: str) -> Graph:
+    """Return a product of two operands that are rounded to bfloat16."""
+    if op == "mixed_matmul":
+        x, w = symbol((100, 64)), symbol((64, 80))
+        return Graph((x, w), (ops.mixed_matmul(x, w, dtype="bfloat16"),))
+    how: dict[str, Any] = {"stride": (1,), "padding": ((1, 1),), "dilation": (1,), "groups": 1}
+    shapes = {"attention": [(2, 40, 24)] * 2, "convolution": [(2, 40, 64), (48, 40, 3)]}
+    x, w = map(symbol, shapes.get(op, [(2, 40, 64), (2, 48, 64)]))
+    narrow = [ops.reduce_precision(v, dtype="bfloat16") for v in (x, w)]
+    if op == "attention":
+        return Graph((x, w), (ops.attention(*narrow, narrow[1], causal=True),))
+    if op == "convolution":
+        return Graph((x, w), (ops.convolution(*narrow, **how),))
+    return Graph((x, w), (ops.convolution_kernel(*narrow, shape=(48, 40, 3), **how),))
+
+
 @pytest.mark.parametrize(
-    ("form", "name", "instruction"), [(AMX, "sapphirerapids", "tdpbf16ps"), (DOTS, "znver5", "vdpbf16ps")]
+    ("form", "name", "instruction", "op"),
+    [
+        *((AMX, "sapphirerapids", "tdpbf16ps", op) for op in ("mixed_matmul", "convolution")),
+        *(
+            (DOTS, "znver5", "vdpbf16ps", op)
+            for op in ("mixed_matmul", "convolution", "convolution_kernel", "attention")
+        ),
+    ],
 )
 def test_both_forms_compile_for_their_processors(
-    monkeypatch: pytest.MonkeyPatch, form: str, name: str, instruction: str
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, form: str, name: str, instruction: str, op: str
 ) -> None:
     for module in (canonical, matmul):
         monkeypatch.setattr(module, "mixed_form", lambda: form)
-    x, w = symbol((100, 64)), symbol((64, 80))
-    job = graph_job(Graph((x, w), (ops.mixed_matmul(x, w, dtype="bfloat16"),)), {})
+    monkeypatch.setattr(processor, "processor", lambda: (name, "+avx2,+fma,+avx512f"))
+    processor.registers.cache_clear()
+    request.addfinalizer(processor.registers.cache_clear)
+    job = graph_job(narrow_graph(op), {})
     llvm().initialize_all_targets()
     llvm().initialize_all_asmprinters()
     target = llvm().Target.from_triple("x86_64-unknown-linux-gnu").create_target_machine(name, "", opt=3)
-    program, listing = ProgramText(source(job).text, vars(runtime)), ""
+    program, listing = ProgramText(source(job).text, {**vars(runtime), "inf": np.inf}), ""
     waiting = [program.burst]
     while waiting:
         assembly, called = machine_code.translate_unit(program, waiting.pop())

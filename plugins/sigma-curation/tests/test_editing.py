@@ -20,7 +20,7 @@ from sigma_kernel.clock import every
 from sigma_kernel.contracts import Program, Step
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
-from sigma_store.curves import read as read_curves
+from sigma_store.curves import read_curves, rows as metric_rows
 from sigma_testing.doing import Do
 from sigma_testing.journals import forge_journal, read_journal
 from sigma_testing.null import NullBackend
@@ -466,10 +466,10 @@ def test_metrics_on_edited_splits_are_marked(tmp_path: Path, monkeypatch: pytest
         trainer(sigma).fit(epochs=1)
         run = sigma.run_folder
     assert run is not None
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()[1:]]
+    rows = [*metric_rows(run, pytest.fail)]
     assert "edited" not in rows[0]
     assert rows[-1]["edited"] == ["validation"]
-    assert "training.loss" in read_curves(run / "metrics.jsonl", pytest.fail)["trainer"]  # those that do not know it
+    assert "training.loss" in read_curves(run, pytest.fail)["trainer"].lines  # those that do not know it
     summary = json.loads((run / "summary.json").read_text())
     assert summary["edited"] == {"validation": {"rows": 21, "excluded": 2, "relabelled": 0}}
 
@@ -480,7 +480,8 @@ def test_a_run_without_edits_is_written_as_before(tmp_path: Path) -> None:
         trainer(sigma).fit(epochs=1)
         run = sigma.run_folder
     assert run is not None
-    assert "edited" not in (run / "summary.json").read_text() + (run / "metrics.jsonl").read_text()
+    assert "edited" not in (run / "summary.json").read_text()
+    assert not [row for row in metric_rows(run, pytest.fail) if "edited" in row]
     assert '"event": "data"' not in (run / "journal.jsonl").read_text()
 
 

@@ -58,6 +58,11 @@ class Derived(Dataset):
         return self.dataset.open_blocks
 
     @property
+    def lanes(self) -> int:
+        """Return into how many lanes the rows of the data set are dealt."""
+        return self.dataset.lanes
+
+    @property
     def bytes_ahead(self) -> int | None:
         """Return how many bytes of blocks of the data set may be read ahead."""
         return self.dataset.bytes_ahead

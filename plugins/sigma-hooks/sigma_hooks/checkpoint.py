@@ -17,7 +17,7 @@ from sigma_kernel.settings import ge, in_, optional
 
 @define(eq=False, kw_only=True)
 class SaveCheckpoint(Hook):
-    """Save a checkpoint whenever this hook fires, and keep the newest and the best.
+    """Save a checkpoint whenever this hook fires, and keep the newest, the best, and some of the whole run.
 
     By default all checkpoints are kept. An older checkpoint is deleted only once a newer one is complete on disk; one
     still queued for writing may be replaced by a newer one.
@@ -25,6 +25,7 @@ class SaveCheckpoint(Hook):
     Args:
         last: Number of newest checkpoints to keep, at least 1 if others are deleted.
         best: Number of best checkpoints to keep.
+        spread: Number of checkpoints to keep over the whole run: the first, and the older, the further apart.
         value: Address of the value that ranks them.
         better: Whether lower or higher values are better; ``automatic`` asks the metric published there; for losses,
             costs and values without a metric, lower is better.
@@ -33,6 +34,7 @@ class SaveCheckpoint(Hook):
     every: TimeStep = every(1, "epoch")
     last: int | None = field(default=None, validator=optional(ge(1)))
     best: int | None = field(default=None, validator=optional(ge(1)))
+    spread: int | None = field(default=None, validator=optional(ge(1)))
     value: str | None = None
     better: str = field(default="automatic", validator=in_(DIRECTIONS))
     priority: int = -75  # after hooks that measure or change values, before those that stop training
@@ -53,11 +55,12 @@ class SaveCheckpoint(Hook):
         ranks: dict[str, Any] = {} if self.value is None else {"value": self.value}
         if ranks and self.better != "automatic":
             ranks = {"prefer": "greatest" if self.better == "higher" else "least"}
-        return {"last": self.last or 1, "best": self.best or 0, **ranks} if self._removes else ranks
+        counts = {"last": self.last or 1, "best": self.best or 0, "spread": self.spread or 0}
+        return {**counts, **ranks} if self._removes else ranks
 
     @property
     def _removes(self) -> bool:
-        return self.last is not None or self.best is not None
+        return (self.last, self.best, self.spread) != (None, None, None)
 
     def check(self, outlook: Outlook) -> None:
         """Raise SigmaConfigError if neither setting nor metric decides which values are better."""

@@ -89,3 +89,10 @@ def test_best_without_a_value_is_refused() -> None:
 def test_invalid_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(SigmaConfigError, match="last|best|better"):
         SaveCheckpoint(**settings)
+
+
+def test_checkpoints_are_spread_over_the_run() -> None:
+    assert SaveCheckpoint(spread=6).retains == {"last": 1, "best": 0, "spread": 6}
+    desk = Desk()
+    SaveCheckpoint(spread=6).fire(desk)
+    assert desk.commands == [("save", {"score": None, "keep": False})]

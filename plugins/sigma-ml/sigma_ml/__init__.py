@@ -11,7 +11,7 @@ from sigma_kernel import __version__ as __version__, lazy_exports
 
 PATHS = (
     *(f"sigma_kernel:{name}" for name in sigma_kernel.__all__),
-    *(f"sigma_run:{name}" for name in ("Trained", "describe", "from_file", "load")),
+    *(f"sigma_run:{name}" for name in ("Trained", "describe", "fork", "from_file", "load", "recall")),
     "sigma_step:Model",
     *(f"sigma_training:{name}" for name in ("History", "minimise")),
     "sigma_initialisers:read_saved",

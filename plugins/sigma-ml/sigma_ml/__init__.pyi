@@ -43,6 +43,7 @@ from sigma_kernel import Environment as Environment
 from sigma_kernel import Excerpt as Excerpt
 from sigma_kernel import Exporter as Exporter
 from sigma_kernel import Extractor as Extractor
+from sigma_kernel import FOR_REPLAYS as FOR_REPLAYS
 from sigma_kernel import Finding as Finding
 from sigma_kernel import Goals as Goals
 from sigma_kernel import GradientOptimiser as GradientOptimiser
@@ -64,12 +65,14 @@ from sigma_kernel import Journal as Journal
 from sigma_kernel import KeepOrder as KeepOrder
 from sigma_kernel import KeepState as KeepState
 from sigma_kernel import Label as Label
+from sigma_kernel import Lane as Lane
 from sigma_kernel import Layer as Layer
 from sigma_kernel import LayerEntry as LayerEntry
 from sigma_kernel import LeaveOrder as LeaveOrder
 from sigma_kernel import Lifecycle as Lifecycle
 from sigma_kernel import LoopProgram as LoopProgram
 from sigma_kernel import Lowerings as Lowerings
+from sigma_kernel import MODES as MODES
 from sigma_kernel import MemberOrder as MemberOrder
 from sigma_kernel import Merger as Merger
 from sigma_kernel import Metric as Metric
@@ -164,6 +167,7 @@ from sigma_kernel import as_array as as_array
 from sigma_kernel import as_numpy as as_numpy
 from sigma_kernel import between as between
 from sigma_kernel import catalogue as catalogue
+from sigma_kernel import check_mode as check_mode
 from sigma_kernel import check_workers as check_workers
 from sigma_kernel import duration as duration
 from sigma_kernel import every as every
@@ -185,8 +189,10 @@ from sigma_ml import text as text
 from sigma_ml.searching import search as search
 from sigma_run import Trained as Trained
 from sigma_run import describe as describe
+from sigma_run import fork as fork
 from sigma_run import from_file as from_file
 from sigma_run import load as load
+from sigma_run import recall as recall
 from sigma_step import Model as Model
 from sigma_text import Continued as Continued
 from sigma_training import History as History

@@ -58,15 +58,17 @@ class PipeWatch(Watch):
 
     def run(self) -> None:
         """Write lines until the run is over."""
-        over, last = False, time.monotonic()
+        over, last, written = False, time.monotonic(), list[str]()
         while not over:
             over = self.view.wait(min(0.2, self.interval))
             for text in self.news():
                 self._line(text)
             if over or time.monotonic() - last >= self.interval:
                 last = time.monotonic()
-                for look in self.look():
-                    self._line(self._format_look(look))
+                before, written = written, [self._format_look(look) for look in self.look()]
+                for line in written:
+                    if not (over and line in before):  # the end may have been written already
+                        self._line(line)
 
     def _format_look(self, look: Look) -> str:
         reading = look.reading

@@ -75,6 +75,19 @@ def test_the_last_line_says_whether_the_run_finished_or_was_stopped(capfd: pytes
     assert capfd.readouterr().err.rstrip().endswith("  stopped")
 
 
+@pytest.mark.parametrize(("numbers", "written"), [("loss 1", 1), ("loss 2", 2)])
+def test_a_last_line_that_is_written_already_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], numbers: str, written: int
+) -> None:
+    ends, lines = iter([False, True]), iter(["loss 1", numbers])
+    monkeypatch.setattr(console.PipeWatch, "news", lambda watch: [])
+    monkeypatch.setattr(console.PipeWatch, "look", lambda watch: [next(lines)])
+    monkeypatch.setattr(console.PipeWatch, "_format_look", lambda watch, look: look)
+    view: Any = SimpleNamespace(wait=lambda seconds: next(ends))
+    console.PipeWatch(view, Console(), 0.0).run()
+    assert len(capfd.readouterr().err.splitlines()) == written
+
+
 @pytest.mark.parametrize(("total", "shown"), [(7, "epoch 3/7  "), (inf, "epoch 3  "), (None, "epoch 3  ")])
 def test_the_total_number_of_epochs_is_shown_if_it_is_known(
     capfd: pytest.CaptureFixture[str], total: float | None, shown: str

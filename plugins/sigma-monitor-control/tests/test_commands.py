@@ -13,12 +13,13 @@ import click
 import pytest
 
 from sigma_kernel import catalogue
+from sigma_kernel.contracts import AddressEntry
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import live
-from sigma_monitor_control.commands.options import columns, literal, print_moments, show
+from sigma_monitor_control.commands.options import columns, print_moments, show
 from sigma_monitor_control.protocol import reading as reading_of_protocol
-from sigma_run.launcher import main
+from sigma_run.launcher import literal, main
 from sigma_testing import FakeView, VerbSuite
 
 ORDINARY = {
@@ -121,7 +122,7 @@ def test_every_live_command_can_be_given_in_the_shell_and_by_the_protocol(
         (["go"], "go", {}),
         (["stop"], "stop", {}),
         (["send", "rewind", "to=3", "scale=epoch"], "rewind", {"to": 3, "scale": "epoch"}),
-        (["save"], "save", {}),
+        (["save"], "save", {"name": "", "note": ""}),
         (["undo"], "undo", {}),
         (["step"], "step", {"count": 1, "scale": "iteration"}),
         (["step", "3", "epochs"], "step", {"count": 3, "scale": "epoch"}),
@@ -232,6 +233,26 @@ def test_runs_are_listed(serve: Any, capsys: pytest.CaptureFixture[str]) -> None
     )
 
 
+def test_workers_of_a_group_have_a_row_each(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = serve()
+    for number in (10, 2):
+        for name, value in {"rate": 1234.5, "shards": 2, "generation": 3, "seen": 0.06}.items():
+            view.values[f"trainer.group.{number}.{name}"] = value
+    view.values |= {"trainer.group.2.training": 0.5, "trainer.group.mean.rate": 0.5}  # of hooks
+    assert main(["ps"]) == 0
+    _, _, empty, head, *rows = capsys.readouterr().out.splitlines()
+    assert (empty, head.split()) == ("", ["RUN", "WORKER", "ROWS/S", "SHARDS", "GENERATION", "SEEN"])
+    assert [row.split()[3:] for row in rows] == [
+        [number, "1234", "2", "3", "0.1", "s", "ago"] for number in ("2", "10")
+    ]
+    assert main(["ps", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["runs"]
+    row = {"rate": 1234.5, "shards": 2, "generation": 3, "seen": 0.06}
+    assert found["trainers"]["trainer"]["workers"] == {"2": row, "10": row}
+    assert main(["get", "trainer.group.10.rate"]) == 0
+    assert capsys.readouterr().out.split() == ["trainer.group.10.rate", "1234.5"]
+
+
 def test_values_are_printed_in_columns(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
     serve()
     assert main(["get", "**.loss", "every"]) == 0
@@ -242,6 +263,21 @@ def test_values_are_printed_in_columns(serve: Any, capsys: pytest.CaptureFixture
     ]
     assert main(["get", "trainer.epoch*", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"trainer.epoch": 3, "trainer.epochs": "inf"}
+
+
+def test_values_of_training_say_which_they_are(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = serve()
+    for name, words in {"loss": "Of the last iteration.", "epoch.loss": "Mean of the epoch so far."}.items():
+        address = f"trainer.training.{name}"
+        view.values[address] = 0.25
+        view.entries_of[address] = AddressEntry(address, "number", 0.25, doc=words)
+    assert main(["get", "trainer.training.**"]) == 0
+    assert {tuple(line.split(maxsplit=2)) for line in capsys.readouterr().out.splitlines()} >= {
+        ("trainer.training.loss", "0.25", "of the last iteration"),
+        ("trainer.training.epoch.loss", "0.25", "mean of the epoch so far"),
+    }
+    assert main(["get", "trainer.training.loss", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"trainer.training.loss": 0.25}
 
 
 def test_a_terminal_gets_lines_of_its_width(

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from concurrent.futures import Future
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sigma_kernel import Moment, catalogue
-from sigma_kernel.contracts import AddressEntry, HookEntry, LayerEntry, StateEntry, Ticket
-from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Ticket
+from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation, subscriptions
 from sigma_testing import FakeView
+from sigma_testing.watching import FakeTrainerView
 
 Ask = Callable[..., Any]
 
@@ -35,6 +37,9 @@ def view(**given: Any) -> Shown:
     values = {one.address: one.value for one in kinds}
     values["trainer.network.layers.1-output.weights"] = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
     return Shown(**{"values": values, "entries_of": {one.address: one for one in kinds}, **given})
+
+
+LOSS = "trainer.training.loss"
 
 
 def asked(conversation: Conversation, do: str, id: Any = 1, **arguments: Any) -> Any:
@@ -216,7 +221,57 @@ def test_a_series_is_read_on_from_its_cursor() -> None:
     after = {"trainer.training.loss": 2}
     found = asked(conversation, "series", addresses=["trainer.training.loss", "trainer.nothing"], after=after)
     assert found["trainer.training.loss"]["stretches"][0]["value"] == [1.0]
-    assert found["trainer.nothing"] == {"next": 0, "stretches": []}
+    assert found["trainer.nothing"] == {"next": 0, "whole": True, "stretches": []}
+
+
+def test_a_series_is_read_in_a_part_of_an_axis_and_in_few_points() -> None:
+    conversation = Conversation(view(measured={LOSS: [float(i) for i in range(1, 1001)]}))
+    for over, span in (("iteration", [300, 500]), ("second", [30.0, 50.0])):
+        (stretch,) = asked(conversation, "series", addresses=[LOSS], span=span, over=over)[LOSS]["stretches"]
+        assert stretch["iteration"] == [*range(299, 502)]
+    found = asked(conversation, "series", addresses=[LOSS], span=[300, 500], most=20)[LOSS]
+    (stretch,) = found["stretches"]
+    assert found["whole"]
+    assert len(stretch["value"]) == 20
+    assert (min(stretch["low"]), max(stretch["high"])) == (299, 501)
+
+
+def test_any_number_of_series_is_answered_with_fewer_points_of_each() -> None:
+    names = [f"trainer.value{i}" for i in range(500)]
+    conversation = Conversation(view(measured={name: [float(i) for i in range(3000)] for name in names}))
+    found = asked(conversation, "series", addresses=names, most=4000)
+    assert {len(found[name]["stretches"][0]["value"]) for name in names} == {64}
+
+
+def test_one_who_was_away_for_long_is_told_the_whole_in_few_points() -> None:
+    conversation = Conversation(view(measured={LOSS: [float(i) for i in range(3000)]}))
+    some = asked(conversation, "series", addresses=[LOSS], after={LOSS: 2900}, most=100)[LOSS]
+    assert (some["whole"], some["stretches"][0]["iteration"]) == (False, [*range(2901, 3001)])
+    many = asked(conversation, "series", addresses=[LOSS], after={LOSS: 2899}, most=100)[LOSS]
+    assert (many["whole"], len(many["stretches"][0]["iteration"]), many["next"]) == (True, 100, 3000)
+
+
+@pytest.mark.parametrize("span", [[1], [2, 1], [1, 2, 3]])
+def test_a_span_that_is_no_part_of_an_axis_is_refused(span: list[int]) -> None:
+    told = asked(Conversation(view(measured={LOSS: [1.0]})), "series", addresses=[LOSS], span=span)
+    assert told["kind"] == "SigmaConfigError"
+    assert "'span' must be the first and the last place on the axis" in told["message"]
+
+
+def test_an_axis_that_is_none_is_refused() -> None:
+    told = asked(Conversation(view(measured={LOSS: [1.0]})), "series", addresses=[LOSS], over="hour")
+    assert told["kind"] == "SigmaConfigError"
+    assert "'iteration' or 'epoch' or 'second' (got 'hour')" in told["message"]
+
+
+def test_the_branches_of_a_resumed_run_are_those_before_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rewinds = [{"trainer": "trainer", "command": "rewind", "branch": n, "parent": n - 1, "to": 10 * n} for n in (1, 2)]
+    shown = view(noted=[{"event": "begin"}, *rewinds])
+    monkeypatch.setattr(FakeTrainerView, "branches", lambda self: [Branch(2), Branch(3, 2, 30)])
+    found = asked(Conversation(shown), "branches")
+    assert [(one["number"], one["parent"], one["start"]) for one in found] == [
+        (0, None, 0), (1, 0, 10), (2, 1, 20), (3, 2, 30),
+    ]  # fmt: skip
 
 
 def test_records_of_a_trainer_are_objects() -> None:
@@ -229,7 +284,9 @@ def test_records_of_a_trainer_are_objects() -> None:
     conversation = Conversation(shown)
     assert asked(conversation, "network")[0]["parameters"] == {"a.weights": [2, 2]}
     assert asked(conversation, "hooks", trainer="trainer")[0]["every"] == "1 epoch"
-    assert asked(conversation, "states") == [{"iteration": 10, "epoch": 1, "kept": True, "saved": False}]
+    assert asked(conversation, "states") == [
+        {"iteration": 10, "epoch": 1, "kept": True, "saved": False, "name": "", "note": ""}
+    ]
     assert asked(conversation, "journal") == [[1, {"command": "pause"}]]
     assert asked(conversation, "branches") == [{"number": 0, "parent": None, "start": 0}]
     assert asked(conversation, "splits") == {"training": 10}
@@ -383,6 +440,19 @@ def test_a_cancelled_subscription_is_over() -> None:
     assert asked(conversation, "cancel", id=3, of=1) is False
 
 
+@pytest.mark.parametrize("left", [[], [1.0, 2.0]])
+def test_points_that_a_resume_replaced_are_told_again_as_a_whole(left: list[float]) -> None:
+    shown = view(measured={LOSS: [1.0, 2.0, 3.0]})
+    conversation = Conversation(shown)
+    conversation.receive(json.dumps({"id": 1, "do": "follow", "addresses": [LOSS]}))
+    assert events(conversation, 0)[0]["series"][LOSS]["next"] == 3
+    shown.measured, whole = {LOSS: left}, shown.points
+    shown.points = lambda address, window, after=0: (0, []) if after == 3 else whole(address, window, after)  # type: ignore[method-assign]
+    told = events(conversation, 1)[0]["series"][LOSS]
+    assert (told["whole"], told["next"]) == (True, len(left))
+    assert [x for stretch in told["stretches"] for x in stretch["value"]] == left
+
+
 def test_following_tells_everything_once() -> None:
     shown = view(measured={"trainer.training.loss": [1.0]}, noted=[{"event": "begin"}], texts=["hello"])
     shown.send("pause")
@@ -410,6 +480,56 @@ def test_following_tells_everything_once() -> None:
     shown.texts.append("more")
     (third,) = events(conversation, 4)
     assert third.keys() == {"status", "messages"}
+
+
+def test_what_is_published_later_is_followed_by_its_pattern() -> None:
+    late = "trainer.validation.loss"
+    shown = view(measured={LOSS: [1.0]})
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "follow", "every": 0.5, "addresses": ["trainer.*.loss"]}')
+    assert events(conversation, 0)[0]["series"].keys() == {LOSS}
+    shown.values[late], shown.entries_of[late] = None, AddressEntry(late)  # a hook declares it
+    (declared,) = events(conversation, 1)
+    assert (late, "any") in [(one["address"], one["type"]) for one in declared["entries"]]
+    assert "series" not in declared
+    shown.values[late], shown.entries_of[late] = 0.5, AddressEntry(late, "number", 0.5)
+    shown.measured[late] = [0.5]
+    (published,) = events(conversation, 2)
+    assert (late, "number", 0.5) in [(one["address"], one["type"], one["value"]) for one in published["entries"]]
+    assert published["series"][late]["stretches"][0]["value"] == [0.5]
+    shown.values[late], shown.entries_of[late] = None, AddressEntry(late)  # what was published once stays a number
+    assert [[*event] for event in events(conversation, 4)] == [["status"]]
+
+
+def test_an_address_is_followed_before_it_is_published_and_one_of_no_trainer_is_no_error() -> None:
+    late = "trainer.late"
+    shown = view()
+    conversation = Conversation(shown)
+    conversation.receive(json.dumps({"id": 1, "do": "follow", "every": 0.5, "addresses": [late, "nobody.late"]}))
+    assert "series" not in events(conversation, 0)[0]
+    shown.measured[late] = [1.0]
+    (event,) = events(conversation, 1)
+    assert event["series"].keys() == {late}
+
+
+def test_more_addresses_than_an_event_holds_are_not_sent_but_matched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscriptions, "MOST_ENTRIES", 3)
+    conversation = Conversation(view(measured={LOSS: [1.0]}))
+    conversation.receive('{"id": 1, "do": "follow", "addresses": ["**.loss"]}')
+    (first,) = events(conversation, 0)
+    assert "entries" not in first
+    assert first["series"].keys() == {LOSS}
+
+
+def test_addresses_that_take_long_to_list_are_listed_the_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown, seconds = view(), iter(np.arange(0, 100, 0.04))  # 40 ms each
+    monkeypatch.setattr(subscriptions, "time", SimpleNamespace(perf_counter=lambda: next(seconds)))
+    conversation = Conversation(shown)
+    conversation.receive('{"id": 1, "do": "follow", "every": 0.5}')
+    events(conversation, 0)
+    shown.values["trainer.late"] = 1.0
+    assert [at for at in (1, 2, 3.9) for event in events(conversation, at) if "entries" in event] == []
+    assert "entries" in events(conversation, 5)[0]
 
 
 def test_following_goes_on_from_what_is_known() -> None:

@@ -6,9 +6,10 @@ Nothing in a run folder is executed. Fields missing from the files are empty; va
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cached_property, partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from attrs import define, field
 
 from sigma_kernel import Registry
 from sigma_kernel.contracts import (
+    FOR_REPLAYS,
     AddressEntry,
     Branch,
     HookEntry,
@@ -26,7 +28,7 @@ from sigma_kernel.contracts import (
     StoredRun,
     Stretch,
 )
-from sigma_kernel.curves import BranchedCurves, Curve, downsample, part
+from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
@@ -92,17 +94,16 @@ class Archive(EndedRun):
         """Return what the configuration says; nothing if it cannot be read."""
         return self._read("config.toml", lambda stored: read_configuration(stored, self.folder).values) or {}
 
-    def read_metrics(self) -> Mapping[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
-        """Return what was measured of each trainer: on all branches, and what led to the result."""
-        return self._read("metrics", _parse_metrics) or {}
+    def read_states(self, trainer: str) -> list[StateEntry]:
+        """Return the checkpoints of a trainer that are intact, oldest first; raise SigmaCheckpointError for links."""
+        with self.guard():
+            checkpoints = self.stored_run.checkpoints(trainer)
+            epochs, named = checkpoints.epochs(), checkpoints.names()
+        return [StateEntry(number, epochs[number], False, True, *named.get(number, ())) for number in sorted(epochs)]
 
-    def read_checkpoints(self, trainer: str) -> list[int]:
-        """Return the iterations of a trainer's checkpoints, in order; raise SigmaCheckpointError for links."""
-        return self.stored_run.checkpoints(trainer).numbers()
-
-    def read_curves(self) -> Mapping[str, Mapping[str, Curve]]:
-        """Return the curves that led to the result, by trainer and name."""
-        return {trainer: curves for trainer, (_, curves) in self.read_metrics().items()}
+    def read_ends(self) -> Mapping[str, Mapping[str, Curve]]:
+        """Return the last point of each curve that led to the result, by trainer and name."""
+        return self._read("metrics", _parse_ends) or {}
 
     def read_rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the numbered rows of the journal, but digests."""
@@ -112,13 +113,11 @@ class Archive(EndedRun):
     def _values(self) -> dict[str, float]:
         """Return the last value of every curve, and the moment of each trainer."""
         values: dict[str, float] = {}
-        for trainer, curves in self.read_curves().items():
-            last = max(curves.values(), key=lambda curve: curve.iterations[-1:].max(initial=-1), default=None)
-            if last is not None and len(last.values):
-                values |= {f"{trainer}.{name}": getattr(last, column)[-1].item() for name, column in MOMENTS.items()}
-            values |= {
-                f"{trainer}.{name}": curve.values[-1].item() for name, curve in curves.items() if len(curve.values)
-            }
+        for trainer, ends in self.read_ends().items():
+            if ends:
+                last = max(ends.values(), key=lambda end: end.iterations.item())
+                values |= {f"{trainer}.{name}": getattr(last, column).item() for name, column in MOMENTS.items()}
+            values |= {f"{trainer}.{name}": end.values.item() for name, end in ends.items()}
         return values
 
     def get(self, address: str) -> Any:
@@ -145,14 +144,19 @@ class Archive(EndedRun):
 
     def stretches(self, address: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
+        return self.points(address, Window(most=most), after)
+
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, and a cursor."""
         trainer, _, name = address.partition(".")
-        return self.trainer(trainer).stretches(name, after, most)
+        with self.guard():
+            return self.stored_run.points(trainer, name, window, after)
 
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
         """Return the names of the trainers."""
         named = self.read_settings().get("trainers")
-        return [*named] if isinstance(named, Mapping) and named else [*self.read_curves()] or ["trainer"]
+        return [*named] if isinstance(named, Mapping) and named else [*self.read_ends()] or ["trainer"]
 
     def trainer(self, name: str) -> ArchivedTrainer:
         """Return the view of one trainer."""
@@ -191,13 +195,11 @@ class ArchivedTrainer:
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the points of an address after a cursor, on all branches, and the next cursor."""
-        metrics = self.archive.read_metrics().get(self.name)
-        pieces, end = [], 0
-        for stretch in metrics[0].stretches(name) if metrics is not None else ():
-            rest, end = part(stretch.curve, slice(max(0, after - end), None)), end + len(stretch.curve.values)
-            pieces += [Stretch(stretch.branch, rest)] if len(rest.values) else []
-        share = most / max(1, sum(len(stretch.curve.values) for stretch in pieces))
-        return end, [Stretch(s.branch, downsample(s.curve, max(2, int(len(s.curve.values) * share)))) for s in pieces]
+        return self.points(name, Window(most=most), after)
+
+    def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, and a cursor."""
+        return self.archive.points(f"{self.name}.{name}", window, after)
 
     def branches(self) -> list[Branch]:
         """Return the branches in the journal."""
@@ -240,13 +242,11 @@ class ArchivedTrainer:
         return [HookEntry(name, kind, at, when, (), False, False) for name, (kind, at, when) in hooks.items()]
 
     def states(self) -> list[StateEntry]:
-        """Return the checkpoints, oldest first."""
+        """Return the checkpoints that are intact, oldest first."""
         try:
-            numbers = self.archive.read_checkpoints(self.name)
+            return self.archive.read_states(self.name)
         except SigmaCheckpointError:  # loading one raises it
             return []
-        curves = [*self.archive.read_curves().get(self.name, {}).values()]
-        return [StateEntry(number, _epoch(curves, number), False, True) for number in numbers]
 
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split; the data are read now.
@@ -305,18 +305,30 @@ class ArchivedTrainer:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _parse_metrics(stored: StoredRun) -> dict[str, tuple[BranchedCurves, Mapping[str, Curve]]]:
-    return {trainer: (curves, curves.curves()) for trainer, curves in stored.curves(lambda text: None).items()}
+def _parse_ends(stored: StoredRun) -> dict[str, dict[str, Curve]]:
+    """Return the last point of each curve that led to the result: of the newest branch that has one."""
+    whole = _read_around(stored, inf)
+    ends: dict[str, dict[str, Curve]] = {trainer: {} for trainer in whole}
+    for end in sorted({end for own in whole.values() for end in limits(own.branches)}, reverse=True):
+        for trainer, own in (whole if end == inf else _read_around(stored, end)).items():
+            ends[trainer] = {**_last_points(own, end), **ends.get(trainer, {})}
+        if all(len(ends[trainer]) == len(own.lines) for trainer, own in whole.items()):
+            break
+    return ends
+
+
+def _read_around(stored: StoredRun, iteration: float) -> Mapping[str, BranchedCurves]:
+    return stored.curves(lambda text: None, Window(span=(iteration, iteration)))
+
+
+def _last_points(stretch: BranchedCurves, end: float) -> dict[str, Curve]:
+    """Return the last point of each curve on the branches that led to the result up to this iteration, if there is."""
+    here = {at for at, limit in enumerate(limits(stretch.branches)) if limit == end}
+    lines = {name: {at: own[at] for at in own if at in here} for name, own in stretch.lines.items()}
+    curves = BranchedCurves(stretch.branches, lines).curves()
+    return {name: part(curve, slice(-1, None)) for name, curve in curves.items() if len(curve.values)}
 
 
 def _parsed_rows(stored: StoredRun) -> list[tuple[int, Mapping[str, Any]]]:
-    """Return the numbered rows of a journal, but digests, which take most of its bytes."""
-    return [(n, row) for n, row in enumerate(stored.journal_rows(), 1) if row.get("event") != "digest"]
-
-
-def _epoch(curves: Iterable[Curve], iteration: int) -> int:
-    """Return the epoch of an iteration, according to the curves."""
-    epochs = (
-        curve.epochs[np.searchsorted(curve.iterations, iteration, "right") - 1] for curve in curves if len(curve.values)
-    )
-    return int(max(epochs, default=0))
+    """Return the numbered rows of a journal, but those for replays, which take most of its bytes."""
+    return [(n, row) for n, row in enumerate(stored.journal_rows(), 1) if row.get("event") not in FOR_REPLAYS]

@@ -21,6 +21,7 @@ from sigma_kernel.contracts import (
     Ticket,
     TrainerView,
 )
+from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 
 OVER = "the run is not training. Resume it first."
@@ -75,6 +76,10 @@ class EndedRun:
         """Return none."""
         return 0, []
 
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return none."""
+        return 0, []
+
     # -- trainers ------------------------------------------------------------------------------------------------------
     def trainers(self) -> list[str]:
         """Return the default name of a single trainer."""
@@ -111,6 +116,10 @@ class EndedTrainer:
     error: Callable[[], SigmaStateError]
 
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
+        """Return none."""
+        return 0, []
+
+    def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
         """Return none."""
         return 0, []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -22,6 +23,8 @@ VIEWS = ("train", "network", "data", "try", "runs", "journal")
 AXES = ("iteration", "epoch", "clock")
 MOST_SMOOTHING = 0.99
 TALL = (48, 2000)  # pixels of a chart
+COLUMNS = (1, 2, 3)
+OF_CHARTS = ("charts", "axis", "log", "smoothing", "columns", "tight")
 
 Check = Callable[[str, Any], None]
 
@@ -42,14 +45,17 @@ def check(found: Any, where: str, panels: Collection[str]) -> None:
         "panels": partial(_list, partial(_one_of, [*panels])),
         "charts": partial(_list, partial(_object, CHART, ("patterns",))),
         "axis": partial(_one_of, AXES),
+        "log": _flag,
         "smoothing": partial(_number, 0.0, MOST_SMOOTHING),
+        "columns": _columns,
+        "tight": _flag,
     }
     _object({"format": _anything, "tabs": partial(_list, partial(_object, tab, ("view",)))}, ("tabs",), where, found)
     views = [tab["view"] for tab in found["tabs"]]
     for n, view in enumerate(views):
         if view in views[:n]:
             raise SigmaConfigError(f"{where}: tabs[{n}].view: {view!r} is used twice. Put its panels on one tab.")
-        for name in ("charts", "axis", "smoothing") if view != "train" else ():
+        for name in OF_CHARTS if view != "train" else ():
             if name in found["tabs"][n]:
                 raise SigmaConfigError(f"{where}: tabs[{n}].{name}: only 'train' has charts. Move it there.")
 
@@ -100,6 +106,17 @@ def _patterns(where: str, found: Any) -> None:
         raise SigmaConfigError(f"{where}: is empty. Name an address, such as 'training.loss'.")
 
 
+def _columns(where: str, found: Any) -> None:
+    if isinstance(found, bool) or found not in COLUMNS:
+        raise _wrong(where, "1, 2 or 3", found)
+
+
+def _bounds(where: str, found: Any) -> None:
+    _list(partial(_number, -math.inf, math.inf), where, found)
+    if len(found) != 2 or not found[0] < found[1]:
+        raise _wrong(where, "two numbers, the lower first", found)
+
+
 def _anything(where: str, found: Any) -> None:
     """Accept anything; it was checked before."""
 
@@ -112,7 +129,9 @@ CHART: Mapping[str, Check] = {
     "patterns": _patterns,
     "hidden": partial(_list, _text),
     "log": _flag,
+    "bounds": _bounds,
     "title": _text,
+    "section": _text,
     "tall": partial(_number, *TALL),
 }
 

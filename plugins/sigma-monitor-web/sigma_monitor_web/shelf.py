@@ -7,13 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from attrs import define, field
+from attrs import asdict, define, field
 
 from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
@@ -28,8 +28,12 @@ from sigma_monitor_web.keys import STEER
 from sigma_monitor_web.listing import STORE, RunList
 from sigma_monitor_web.readers import RunReaders
 from sigma_monitor_web.relay import Relay
+from sigma_monitor_web.run_table import ROWS, TableQuery, compare_settings
 from sigma_monitor_web.talk import Talk
+from sigma_run.launcher import say
+from sigma_run.overview import make_marks, read_marks, write_marks
 
+Tags = list[str]
 TRASH = ".trash"
 LONGEST = 255  # bytes of a name in a file system
 PATIENCE = 3600.0  # seconds that a replay may take
@@ -111,7 +115,9 @@ class Shelf:
         """Return the additional requests of a directory."""
         data = {"profile": self.describer.profile, "findings": self.describer.findings}
         read: dict[str, Callable[..., Any]] = {"runs": self.runs, "results": self.results, **data}
+        read |= {"table": self.table, "difference": self.difference}
         steer: dict[str, Callable[..., Any]] = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
+        steer["mark"] = self.mark
         return {**read, **(steer if STEER in scopes else {})}
 
     def metrics(self) -> tuple[bytes, str]:
@@ -127,6 +133,48 @@ class Shelf:
     def runs(self, view: Any) -> Any:
         """Return status, length, settings and results of all runs, oldest first."""
         return self.list.runs()
+
+    def table(
+        self,
+        view: Any,
+        where: str = "",
+        sort: str = "",
+        descending: bool = False,
+        archived: bool = False,
+        start: int = 0,
+        count: int = ROWS,
+    ) -> Any:
+        """Return a part of the table of runs: those that a criterion leaves, sorted by the value at an address."""
+        return self.list.table(TableQuery(where, sort, descending, archived, start, count))
+
+    def difference(self, view: Any, one: str, other: str) -> Any:
+        """Return the settings in which two runs differ, and the commands of each."""
+        paths = [self.path(name) for name in (one, other)]
+        return self.aside.do(lambda: self._compare(paths))
+
+    def _compare(self, paths: Sequence[Path]) -> dict[str, Any]:
+        described = {run["name"]: run for run in self.list.runs().result()}
+        settings = [described.get(path.name, {}).get("settings", {}) for path in paths]
+        commands = [self.list.commands(path).result() for path in paths]
+        return {"runs": [path.name for path in paths], "settings": compare_settings(settings), "commands": commands}
+
+    def mark(
+        self,
+        view: Any,
+        run: str,
+        title: str | None = None,
+        tags: Tags | None = None,
+        note: str | None = None,
+        starred: bool | None = None,
+        archived: bool | None = None,
+    ) -> dict[str, Any]:
+        """Change what is said of a run, which may train meanwhile; return all of it."""
+        stored = STORE.open(self.path(run), say, lambda run: None)
+        given = {"title": title, "tags": tags, "note": note, "starred": starred, "archived": archived}
+        before = asdict(read_marks(stored, say))
+        marks = make_marks(run, {**before, **{name: value for name, value in given.items() if value is not None}})
+        write_marks(stored, marks)
+        return asdict(marks)
 
     def results(self, view: Any) -> Any:
         """Return a future of the baselines of a run that has ended, and of what is said about its results."""

@@ -23,10 +23,19 @@ from sigma_testing import FakeView
 BASE = "http://127.0.0.1:8470"
 OWN = {"x-sigma": "1", "origin": BASE, "content-type": "application/json"}
 CHART = {"patterns": ["trainer.*.loss"], "title": "Loss", "hidden": ["trainer.test.loss"], "log": True, "tall": 274}
+CHART |= {"bounds": [0.1, 10], "section": "Losses"}
 FULL = {
     "format": 1,
     "tabs": [
-        {"view": "train", "axis": "epoch", "smoothing": 0.5, "charts": [CHART]},
+        {
+            "view": "train",
+            "axis": "epoch",
+            "log": True,
+            "smoothing": 0.5,
+            "columns": 3,
+            "tight": True,
+            "charts": [CHART],
+        },
         {"view": "data", "panels": ["p"]},
     ],
 }
@@ -69,6 +78,19 @@ def test_a_layout_is_accepted(found: Any) -> None:
         (changed("tabs", 0, "smoothing", to=1), r"tabs\[0\].smoothing: must be a number from 0 to 0.99 \(got 1\)"),
         (changed("tabs", 0, "smoothing", to=float("nan")), r"tabs\[0\].smoothing: must be a number"),
         (changed("tabs", 0, "smoothing", to=True), r"tabs\[0\].smoothing: must be a number"),
+        (changed("tabs", 0, "log", to=1), r"tabs\[0\].log: must be true or false"),
+        (changed("tabs", 0, "columns", to=4), r"tabs\[0\].columns: must be 1, 2 or 3 \(got 4\)"),
+        (changed("tabs", 0, "columns", to=True), r"tabs\[0\].columns: must be 1, 2 or 3 \(got True\)"),
+        (changed("tabs", 0, "tight", to="yes"), r"tabs\[0\].tight: must be true or false"),
+        (changed("tabs", 1, "columns", to=2), r"tabs\[1\].columns: only 'train' has charts"),
+        (changed("tabs", 0, "charts", 0, "bounds", to=3), r"charts\[0\].bounds: must be a list"),
+        (
+            changed("tabs", 0, "charts", 0, "bounds", to=[1]),
+            r"charts\[0\].bounds: must be two numbers, the lower first",
+        ),
+        (changed("tabs", 0, "charts", 0, "bounds", to=[2, 1]), r"charts\[0\].bounds: must be two numbers"),
+        (changed("tabs", 0, "charts", 0, "bounds", to=[1, float("nan")]), r"charts\[0\].bounds\[1\]: must be a number"),
+        (changed("tabs", 0, "charts", 0, "section", to=""), r"charts\[0\].section: must be a text"),
         (changed("tabs", 0, "charts", 0, "patterns", to=[]), r"charts\[0\].patterns: is empty. Name an address"),
         (changed("tabs", 0, "charts", 0, "patterns", to=[1]), r"charts\[0\].patterns\[0\]: must be a text \(got 1\)"),
         (changed("tabs", 0, "charts", 0, "hidden", to=""), r"charts\[0\].hidden: must be a list"),
@@ -90,7 +112,7 @@ def test_the_page_has_the_same_views_and_axes() -> None:
     assert [
         name for name, _ in re.findall(r'name: "(\w+)", component: (\w+)', (PAGE / "views/index.js").read_text())
     ] == [*VIEWS]
-    assert str([*AXES]).replace("'", '"') in (PAGE / "charts/board.js").read_text()
+    assert str([*AXES]).replace("'", '"') in (PAGE / "charts/bar.js").read_text()
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------

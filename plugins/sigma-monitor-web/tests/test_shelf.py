@@ -23,6 +23,8 @@ from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
+from sigma_testing.journals import replace_metrics
+from sigma_testing.stores import metrics_row
 
 PATIENCE = 60.0
 
@@ -123,7 +125,32 @@ def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
         assert end == cursor
         assert [int(at) for one in rest for at in one.curve.iterations] == whole[after:]
     thinned = Archive(finished).stretches("trainer.training.loss", most=2)[1]
-    assert [len(one.curve.values) for one in thinned] == [2, 2]
+    assert [len(one.curve.values) for one in thinned] == [1, 1]  # of each branch at least one
+
+
+def test_an_archive_tells_the_epochs_of_checkpoints_whatever_its_curves_are(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    expected = [(state.iteration, state.epoch) for state in Archive(finished).trainer("trainer").states()]
+    assert expected[-1] == (20, 4)
+    replace_metrics(copy, (metrics_row(n, np.array([1.0])) for n in range(100, 5000)))
+    assert [(state.iteration, state.epoch) for state in Archive(copy).trainer("trainer").states()] == expected
+    (copy / "curves.bin").unlink()
+    assert [(state.iteration, state.epoch) for state in Archive(copy).trainer("trainer").states()] == expected
+
+
+def test_an_archive_tells_the_last_value_on_the_way_to_the_result(finished: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(finished, tmp_path / "copy"))
+    rows = [metrics_row(n, np.array([float(n)])) for n in range(1, 3001)]
+    for number, start, name in ((1, 2007, "training.other"), (2, 1003, "training.third")):  # each leaves the one before
+        for at in range(start + 1, start + 1000):
+            row = metrics_row(at, np.array([-float(at)]), branch=number, start=start)
+            rows.append({**row, "values": {name: row["values"]["training.loss"]}})
+    replace_metrics(copy, rows)
+    values = {entry.address: entry.value for entry in Archive(copy).entries()}
+    assert values["trainer.training.loss"] == 1003  # where its branch was left for good
+    assert "trainer.training.other" not in values
+    assert values["trainer.training.third"] == -2002
+    assert (values["trainer.iteration"], values["trainer.epoch"]) == (2002, 200)
 
 
 def test_an_archive_reads_the_data_of_a_run_when_it_is_asked_for_them(finished: Path) -> None:
@@ -163,7 +190,7 @@ def test_code_that_a_run_names_is_not_imported_to_read_its_data(tmp_path: Path) 
 
 def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
-    (copy / "metrics.jsonl").write_text('{"format": 1}\nnonsense\n[1]\n')
+    (copy / "curves.bin").write_text('{"format": 1}\nnonsense\n[1]\n')
     (copy / "journal.jsonl").unlink()
     view = Archive(copy)
     assert (view.entries(), view.journal(), view.stretches("trainer.training.loss")) == ([], [], (0, []))
@@ -171,8 +198,8 @@ def test_files_that_are_damaged_or_missing_leave_the_rest(finished: Path, tmp_pa
     assert Archive(copy).trainer("trainer").network() == []
     (copy / "summary.json").unlink()
     assert Archive(copy).status() == "interrupted"  # its process did not say how it ended
-    (copy / "metrics.jsonl").unlink()
-    (copy / "metrics.jsonl").symlink_to(finished / "metrics.jsonl")
+    (copy / "curves.bin").unlink()
+    (copy / "curves.bin").symlink_to(finished / "curves.bin")
     assert Archive(copy).entries() == []
 
 
@@ -185,7 +212,7 @@ def test_a_folder_that_is_moved_away_while_it_is_shown_leaves_an_empty_view(fini
     assert view.status() == "interrupted"
 
 
-@pytest.mark.parametrize("name", ["journal.jsonl", "metrics.jsonl", "config.toml"])
+@pytest.mark.parametrize("name", ["journal.jsonl", "curves.bin", "config.toml"])
 def test_a_pipe_in_a_run_folder_is_not_waited_for(finished: Path, tmp_path: Path, name: str) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
     (copy / name).unlink()
@@ -193,7 +220,7 @@ def test_a_pipe_in_a_run_folder_is_not_waited_for(finished: Path, tmp_path: Path
     view = Archive(copy)
     assert view.name == ("copy" if name == "config.toml" else "plane")
     assert bool(view.journal()) == (name != "journal.jsonl")
-    assert bool(view.entries()) == (name != "metrics.jsonl")
+    assert bool(view.entries()) == (name != "curves.bin")
     with pytest.raises(OSError, match="not a regular file"):
         open_regular(copy / name)
 
@@ -283,7 +310,7 @@ def test_a_name_that_no_file_system_takes_is_no_run(finished: Path, name: str) -
 
 def test_a_directory_in_place_of_a_file_is_left_out(finished: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(finished, tmp_path / "copy"))
-    for name in ("journal.jsonl", "metrics.jsonl"):
+    for name in ("journal.jsonl", "curves.bin"):
         (copy / name).unlink()
         (copy / name).mkdir()
     assert (Archive(copy).journal(), Archive(copy).entries()) == ([], [])

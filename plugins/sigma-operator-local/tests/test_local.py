@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from sigma_kernel.contracts import HookContext, Monitor, Operator, Program, Step
 from sigma_kernel.errors import SigmaConfigError, SigmaWarning
 from sigma_operator_local import LocalOperator
 from sigma_operator_local.mergers import Sum
+from sigma_store.curves import rows
 from sigma_testing import (
     Do,
     MonitorSuite,
@@ -138,9 +138,9 @@ def test_values_of_local_hooks_can_be_read_under_their_worker(tmp_path: Path) ->
         assert sigma.find("**.halved") == sigma.find("trainer.workers.*.halved") == halved
         assert sigma.get("trainer.workers.1.halved") == halved["trainer.workers.1.halved"]
         assert sigma.run_folder is not None
-        rows = [json.loads(row) for row in (sigma.run_folder / "metrics.jsonl").read_text().splitlines()]
+        kept = [*rows(sigma.run_folder, pytest.fail)]
     assert read[-2:] == [{name.removeprefix("trainer."): value for name, value in halved.items()}, losses[1] / 2]
-    measured = {name: value["last"] for row in rows for name, value in row.get("values", {}).items()}
+    measured = {name: value["last"] for row in kept for name, value in row["values"].items()}
     assert [measured[f"workers.{worker}.halved"] for worker in range(2)] == list(halved.values())
     assert losses[0] != losses[1]
     assert len(met) == 2

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sigma_kernel.contracts import Checkpoint, Commit, GroupOrder, WorkerFailed
+from sigma_kernel.slices import Packet
 from sigma_operator_ray.channel import JoinMessage, Message, PrintedLine, RayChannel
-from sigma_operator_ray.slices import Packet
 
 LINGER = 4.0  # seconds after the end of the work in which the operator may end the process
 REMEDY = (

@@ -22,8 +22,8 @@ from sigma_kernel.contracts import (
     ShardSum,
     WorkerCut,
 )
+from sigma_kernel.slices import Mailbox, Packet, SliceSum, SumKey
 from sigma_operator_ray.engine import PENDING, Handle, Reference, call, find_cut, wait_for
-from sigma_operator_ray.slices import Mailbox, Packet, SliceSum, SumKey
 
 ASK_AGAIN = 0.02  # seconds after the answer that a state is not there
 

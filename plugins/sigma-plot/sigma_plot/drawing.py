@@ -22,7 +22,7 @@ ROWS = 12  # of its canvas
 SIGNS = "ox+*#@"  # distinguish lines without colours
 TERMINAL = (75, 208, 42, 170, 220, 110)  # the colours of lines on black and on white, of the 256 of a terminal
 FAINT = 245  # of lines that were left
-HEAD = ("run", "name", "iteration", "epoch", "second", "value", "low", "high", "left")
+HEAD = ("run", "name", "iteration", "epoch", "second", "value", "low", "high", "mean", "count", "left")
 
 
 def terminal(panels: Panels, over: str, width: int, coloured: bool) -> str:

@@ -110,7 +110,8 @@ def test_curves_are_saved_as_csv_with_every_digit(tmp_path: Path) -> None:
     assert len(rows) == 8
     assert rows[0] == {
         "run": "a", "name": "training.loss", "iteration": "10", "epoch": "1", "second": "0.25",
-        "value": repr(1 / 6), "low": repr(1 / 6), "high": repr(1 / 6), "left": "0",
+        "value": repr(1 / 6), "low": repr(1 / 6), "high": repr(1 / 6), "mean": repr(1 / 6),
+        "count": "1", "left": "0",
     }  # fmt: skip
     assert [row["value"] for row in rows if row["epoch"] == "5"] == ["nan", "1.0"]
 

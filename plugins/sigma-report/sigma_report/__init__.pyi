@@ -8,4 +8,6 @@ from sigma_report.explaining import importance as importance
 from sigma_report.explaining import saliency as saliency
 from sigma_report.findings import describe as describe
 from sigma_report.measures import scale_probabilities as scale_probabilities
+from sigma_report.opening import open_archive as open_archive
 from sigma_report.page import render_page as render_page
+from sigma_report.sharing import share as share

@@ -5,6 +5,12 @@ from sigma_run.plugin import sigma_components
 
 __getattr__, __dir__, __all__ = lazy_exports(
     __name__,
-    {"config.description": "describe", "config.trained": "Trained load", "files": "from_file"},
+    {
+        "config.description": "describe",
+        "config.trained": "Trained load",
+        "files": "from_file",
+        "moments.fork": "fork",
+        "moments.recall": "recall",
+    },
     sigma_components(),
 )

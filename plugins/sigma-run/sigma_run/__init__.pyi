@@ -5,3 +5,5 @@ from sigma_run.config.toml import Toml as Toml
 from sigma_run.config.trained import Trained as Trained
 from sigma_run.config.trained import load as load
 from sigma_run.files import from_file as from_file
+from sigma_run.moments.fork import fork as fork
+from sigma_run.moments.recall import recall as recall

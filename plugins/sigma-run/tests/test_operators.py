@@ -57,5 +57,9 @@ def test_another_operator_that_is_not_there_is_named(file: Path, capsys: pytest.
 def test_explain_says_who_computes_the_shards(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "small.toml", "--set", "run.operator={type='local', shards=4, workers=2}"]) == 0
     assert "2 by local compute the 4 shards of each batch; the number of workers changes" in capsys.readouterr().out
+    averaging = "run.operator={type='local', shards=4, mode='averaging', every=5}"
+    assert main(["explain", "small.toml", "--set", averaging]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "1 by local train 4 replicas, one for each shard of a batch, which are averaged every 5 iterations" in text
     assert main(["explain", "small.toml"]) == 0
     assert "workers:" not in capsys.readouterr().out

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from sigma_run.launcher import main
-from sigma_run.launcher.runs import NAMED, describe_run, differing, flat, list_runs
+from sigma_run.launcher.runs import NAMED, describe_run, list_runs
+from sigma_run.overview import differing, flat
 from sigma_store.folders import WrittenFolder
 from sigma_store.run_folder import lock
 

@@ -9,7 +9,7 @@ import click
 
 from sigma_run.config import override
 from sigma_run.launcher import json_option, open_document, say, show_study
-from sigma_search.searching import begin_search, check_resumable, reopen_search, train_trials
+from sigma_search.searching import begin_search, check_resumable, plan_search, reopen_search, train_trials
 
 _SET = "Override one key, such as --set trainer.optimiser.learning_rate=0.1 (repeatable)."
 
@@ -20,6 +20,7 @@ _SET = "Override one key, such as --set trainer.optimiser.learning_rate=0.1 (rep
 @click.option("--trials", metavar="N", type=click.IntRange(min=1), help="Train N trials.")
 @click.option("--parallel", metavar="N", type=click.IntRange(min=1), help="Train so many trials at once.")
 @click.option("--resume", metavar="STUDY", type=click.Path(path_type=Path), help="Continue the search in this folder.")
+@click.option("--check", is_flag=True, help="Check the search, as `sigma check` does, and train nothing.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
 def search_command(
@@ -28,6 +29,7 @@ def search_command(
     trials: int | None,
     parallel: int | None,
     resume: Path | None,
+    check: bool,
     quiet: bool,
     as_json: bool,
 ) -> int:
@@ -39,7 +41,7 @@ def search_command(
     """
     tell: Any = (lambda text: None) if quiet else say
     if resume is not None:
-        check_resumable({"RECIPE|FILE": what, "--set": overrides, "--parallel": parallel})
+        check_resumable({"RECIPE|FILE": what, "--set": overrides, "--parallel": parallel, "--check": check or None})
         folder, queue = reopen_search(resume, trials, tell)
     else:
         if what is None:
@@ -48,6 +50,9 @@ def search_command(
         for option, number in (("trials", trials), ("parallel", parallel)):
             if number is not None:
                 described = override(described, f"search.{option}={number}", f"--{option}")
+        if check:
+            tell(f"ok: {plan_search(described, tell)[1].settings.count} trials")
+            return 0
         folder, queue = begin_search(described, tell)
     code, results = train_trials(folder, queue, tell)
     show_study(results.folder, as_json, quiet)

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
-from sigma_run.config import Document, load_configuration, override
+from sigma_run.config import Configuration, Document, load_configuration, override
 from sigma_run.launcher import open_document
 from sigma_run.study import (
     Member,
@@ -66,8 +66,11 @@ def resume_search(path: Path | str, trials: int | None = None, say: Say = lambda
     return train_trials(folder, queue, say)[1]
 
 
-def begin_search(document: Document, say: Say) -> tuple[StudyFolder, TrialQueue]:
-    """Create the folder of a search; raise a SigmaError for what is wrong before its first trial."""
+def plan_search(document: Document, say: Say) -> tuple[Configuration, TrialQueue]:
+    """Return the configuration of a search and its trials; write nothing.
+
+    Raises a SigmaError for what is wrong before the first trial.
+    """
     settings = read_settings(document)
     check_addresses(document, settings)
     configuration = load_configuration(document, catalogue())
@@ -79,6 +82,13 @@ def begin_search(document: Document, say: Say) -> tuple[StudyFolder, TrialQueue]
     home = WrittenFolder(run.folder.absolute())
     opener = MemberOpener(home, base, lambda changed: load_configuration(changed, catalogue()), say)
     explain_check(document, settings, key, lambda: check_goal(document, settings, opener.check(queue.plan(0))))
+    return configuration, queue
+
+
+def begin_search(document: Document, say: Say) -> tuple[StudyFolder, TrialQueue]:
+    """Create the folder of a search; raise a SigmaError for what is wrong before its first trial."""
+    configuration, queue = plan_search(document, say)
+    settings, run = queue.settings, configuration.run
     study = Study(name=run.name, varies=(*settings.space,), members=(), search=_describe(settings))
     text = (
         write_base(configuration, settings.space, run.folder)

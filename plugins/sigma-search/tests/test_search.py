@@ -445,7 +445,35 @@ def test_what_is_wrong_ends_a_search_before_training(sigma, options, message):
     assert message in err
     assert len(err.splitlines()) == 1
     assert "Traceback" not in err
+    checked = sigma("check", "flowers.toml", *(word for option in options for word in ("--set", option)))
+    assert checked == (2, "", err)
     assert not Path("runs").exists()
+
+
+def test_a_search_is_checked_and_nothing_is_trained(sigma):
+    code, out, err = sigma("check", "flowers.toml")
+    assert (code, out, err.splitlines()[-1]) == (0, "", "ok")
+    assert sigma("search", "flowers.toml", "--check", "--trials", "9") == (0, "", "ok: 9 trials\n")
+    assert sigma("check", "flowers.toml", "--json")[0] == 0
+    assert not Path("runs").exists()
+    assert sigma("search", "--resume", "runs/x", "--check")[2].startswith("--check: cannot change")
+
+
+def test_a_search_whose_data_must_be_downloaded_is_checked_without_them(sigma, monkeypatch, tmp_path):
+    monkeypatch.setenv("SIGMA_CACHE", str(tmp_path / "empty"))
+    text = FILE.replace('"iris"', '"mnist"').replace("input(4)", "input(28, 28) + flatten()").replace("(3)", "(10)")
+    Path("digits.toml").write_text(text)
+    assert (
+        sigma("check", "digits.toml")[2].splitlines()[-1] == "ok, except for the data, which must be downloaded first"
+    )
+    code, _, err = sigma("check", "digits.toml", "--set", "search.space={ 'trainer.epochz' = { low = 1, high = 2 } }")
+    assert (code, "Did you mean 'epochs'?" in err) == (2, True)
+
+
+def test_a_search_is_not_checked_where_the_plugin_is_missing(sigma):
+    code, _, err = sigma("check", "flowers.toml", "--no-plugin", "sigma-search")
+    assert code == 0
+    assert "warning: the table [search] is not checked, as the plugin of `sigma search` is not installed" in err
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,12 @@ def excitation_step(model: Model, batch: int, layer: str, section: str) -> Step:
     return traced.step_to({}, {"output": output, "slopes": gradient(f.sum(output * along), [inputs])[0]})
 
 
-def observation_step(model: Model, batch: int, wanted: Sequence[str]) -> Step:
-    """Return the step that computes gradients, updates and activations of an iteration, by address."""
-    traced = Traced(model, batch)
+def observation_step(model: Model, batch: int, wanted: Sequence[str], cut: bool = False) -> Step:
+    """Return the step that computes gradients, updates and activations of an iteration, by address.
+
+    Those of a shard, ``cut`` from a batch, are weighted as in :func:`gradient_step`.
+    """
+    traced = Traced(model, batch, cut=cut)
     ring = add_prefix(ACTIVATIONS, traced.forward.values)
     if any(name.startswith(GRADIENTS) for name in wanted):
         ring |= add_prefix(GRADIENTS, traced.gradients())

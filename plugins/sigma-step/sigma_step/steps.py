@@ -20,9 +20,9 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Batches, Burst, Compute, Iterations, Metric, Program, Share, Step
 from sigma_kernel.contracts.compute import Arrays, Records
 from sigma_kernel.errors import expect, introduce_errors
-from sigma_step.graphs import gradient_step, training_step, update_step, weight_step
+from sigma_step.graphs import gradient_step, observation_step, training_step, update_step, weight_step
 from sigma_step.live import Live, Span
-from sigma_step.model import BATCH, METRICS, PART, VECTORS, WEIGHTS, Model
+from sigma_step.model import BATCH, LAYERS, METRICS, PART, VECTORS, WEIGHTS, Model
 from sigma_step.totals import InParts, add_exactly, is_additive
 
 Compiled = tuple[Step, Program]
@@ -138,6 +138,17 @@ class Steps:
     per_epoch: int = 1
 
     @property
+    def iteration_in_epoch(self) -> int:
+        """Return the number of iterations of the present epoch before the state."""
+        return self.done
+
+    @property
+    def written_names(self) -> Sequence[str]:
+        """Return the names of the arrays that sharded iterations change: those of updates, and layer state."""
+        layers = [LAYERS + address for address in self.programs.model.layer_state()]
+        return (*self.programs.get(update_step)[0].writes, *layers)
+
+    @property
     def metrics(self) -> Mapping[str, Metric]:
         """Return the metrics that are recorded at each training step."""
         return {name: InParts(m) if is_additive(m) else m for name, m in self.programs.model.metrics.items()}
@@ -149,8 +160,15 @@ class Steps:
 
     def to_device(self) -> Steps:
         """Return the same steps with their arrays, which are on the host, copied to the device."""
-        place = self.programs.backend.to_device
-        return evolve(self, arrays={name: place(value) for name, value in self.arrays.items()})
+        return evolve(self, arrays=self.place(self.arrays))
+
+    def to_host(self, arrays: Arrays) -> Records:
+        """Return copies of arrays on the host."""
+        return {name: self.programs.backend.to_host(value) for name, value in arrays.items()}
+
+    def place(self, arrays: Records) -> Arrays:
+        """Return copies of arrays on the device."""
+        return {name: self.programs.backend.to_device(value) for name, value in arrays.items()}
 
     def run_fused(self, batches: Batches) -> Burst:
         """Run whole iterations on minibatches."""
@@ -179,15 +197,34 @@ class Steps:
     ) -> Share:
         """Return the share of a shard: these ``rows`` of a batch of ``total`` rows, starting at row ``start``."""
         step, program = self.programs.get(gradient_step, len(rows))
-        batch = {name: each for name, each in weights.items() if name.startswith(BATCH)}  # the same in every shard
-        shares = {name: x * x.dtype.type(len(rows)) for name, x in weights.items() if name not in batch}
-        part = np.asarray(len(rows) / total, self.programs.model.precision)
-        steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start), PART: part}
-        ring = program.run(arrays, block, rows[None], {name: steer[name] for name in step.steer}, 1).ring
+        steer = self._steer_shard(step, rows, start, total, offset, weights)
+        ring = program.run(arrays, block, rows[None], steer, 1).ring
         records = {name: values[0] for name, values in ring.items()}
         gradients = {name.removeprefix(VECTORS): records.pop(name) for name in ring if name.startswith(VECTORS)}
         state = {name: records.pop(name) for name in ring if name in arrays}
+        batch = {name: each for name, each in weights.items() if name.startswith(BATCH)}  # the same in every shard
         return Share(records, gradients, {**state, **batch})
+
+    def observe_shard(
+        self, block: Arrays, rows: np.ndarray, start: int, total: int, weights: Records, wanted: Sequence[str]
+    ) -> Records:
+        """Return gradients and activations of a shard in the next iteration, by address.
+
+        Gradients are times the shard's part of ``total`` rows.
+        """
+        step, program = self.programs.get(observation_step, len(rows), tuple(wanted), True)
+        steer = self._steer_shard(step, rows, start, total, 0, weights)
+        ring = program.run(self.arrays, block, rows[None], steer, 1).ring
+        return {name: values[0] for name, values in ring.items()}
+
+    def _steer_shard(
+        self, step: Step, rows: np.ndarray, start: int, total: int, offset: int, weights: Records
+    ) -> dict[str, Any]:
+        """Return the live values of a shard: its place in the batch, its part of the rows, and what these weigh."""
+        shares = {n: x * x.dtype.type(len(rows)) for n, x in weights.items() if not n.startswith(BATCH)}
+        part = np.asarray(len(rows) / total, self.programs.model.precision)
+        steer = {**self.steer(step, offset=offset), **shares, "shard.row": np.uint32(start), PART: part}
+        return {name: steer[name] for name in step.steer}
 
     def split_gradients(self, gradients: Records) -> Records:
         """Return the gradient of each parameter, by its address: views of the vectors."""

@@ -35,6 +35,7 @@ HEAD: dict[str, Any] = {"trainer": TEXT, "iteration": int, "epoch": int}
 FIELDS: dict[str, dict[str, Any]] = {  # required in rows of these events and commands, as a resume reads them
     "begin": {"epochs": COUNT, "iterations": COUNT},
     "fired": {"hook": TEXT, "scope": TEXT},
+    "ages": {"ages": TEXT},
     "digest": {"state": dict, "losses": TEXT},
     "resumed": {"from": int, "at": COUNT, "edits": list},
     "rewind": {"to": int},

@@ -1,73 +1,152 @@
-"""Read the curves of ``metrics.jsonl``: every branch of every trainer."""
+"""Read the metrics of a run folder: as rows, or as curves of every branch of every trainer.
+
+They are in ``curves.bin``; those of older runs in ``metrics.jsonl``, whose rows come first if such a run was continued.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from sigma_kernel.curves import BranchedCurves, Curve, join_rows
+import numpy as np
+from attrs import define, field
+
+from sigma_kernel.curves import NUMBERS, BranchedCurves, Window, join_rows
 from sigma_kernel.errors import SigmaConfigError
+from sigma_store import older
+from sigma_store.folders import CURVES, OLDER_METRICS
+from sigma_store.levels import Levels
 from sigma_store.regular import open_regular
+from sigma_store.slots import MOMENT, SlotReader
 
-LARGEST, LONGEST = 1 << 30, 1 << 24  # bytes of a file, and of a line, that are read
-NAMES = 1 << 16  # of values in a file
-WHOLE = 1 << 53  # beyond, a place in time is not exact
-
-
-def read(path: Path, log: Callable[[str], None]) -> dict[str, dict[str, Curve]]:
-    """Read the curves of ``metrics.jsonl`` that led to the result, by trainer and name; see :func:`read_curves`."""
-    return {name: branches.curves() for name, branches in read_curves(path, log).items()}
+Log = Callable[[str], Any]
+EVERYTHING = Window()
 
 
-def read_curves(path: Path, log: Callable[[str], None]) -> dict[str, BranchedCurves]:
-    """Read what ``metrics.jsonl`` holds of each trainer, on all branches.
+@define(eq=False)
+class CurvesReader:
+    """Read the curves of a run folder again and again: only what was added since is looked through.
 
-    Lines that cannot be read are left out, and their number is logged.  Raises SigmaConfigError for a file that is
-    missing or not a regular one.
+    With a file of older runs, everything is, but only once it has changed.
     """
-    return join_rows(rows(path, log))
+
+    run: Path
+    _levels: Levels | None = field(default=None, init=False)
+    _joined: Mapping[str, BranchedCurves] = field(factory=dict, init=False)  # of a folder with a file of older runs
+    _damage: Sequence[str] = field(default=(), init=False)  # in that
+    _version: object = field(default=None, init=False)  # of that
+
+    def read(self, log: Log, window: Window = EVERYTHING) -> dict[str, BranchedCurves]:
+        """Return what the folder holds of each trainer, on all branches, as far as it is in a window.
+
+        What cannot be read is left out, and its amount is logged.  Raises SigmaConfigError for a file that is not a
+        regular one, or a folder without metrics.
+        """
+        if os.path.lexists(self.run / OLDER_METRICS):
+            return {trainer: window.cut(own) for trainer, own in self._join(log).items()}
+        return self.look_through(log).curves(window)
+
+    def _join(self, log: Log) -> Mapping[str, BranchedCurves]:
+        version = [_version(self.run / name) for name in (OLDER_METRICS, CURVES)]
+        if version != self._version:
+            said = list[str]()
+            self._joined, self._damage, self._version = join_rows(rows(self.run, said.append)), said, version
+        for text in self._damage:
+            log(text)
+        return self._joined
+
+    def look_through(self, log: Log) -> Levels:
+        """Return where the points of ``curves.bin`` are by now."""
+        path = self.run / CURVES
+        if self._levels is None or not self._levels.leads(path):
+            with _open(path) as file:
+                self._levels = Levels(os.dup(file.fileno()))
+        _log_damage(path, self._levels.refresh(), log)
+        return self._levels
 
 
-def rows(path: Path, log: Callable[[str], None]) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a file; the last line may be incomplete, as the run may be writing it."""
-    damaged, names = 0, set[tuple[str, str]]()
-    for line in _lines(path):
-        row = _row(line)
-        if row:
-            names |= {(row["trainer"], name) for name in ("", *row["values"])}
-        if row is None or len(names) > NAMES:
-            damaged += line.endswith(b"\n")
-        elif row:
-            yield row
-    if damaged:
-        log(f"{path}: {damaged} damaged line{'s are' if damaged > 1 else ' is'} left out.")
+def read_curves(run: Path, log: Log, window: Window = EVERYTHING) -> dict[str, BranchedCurves]:
+    """Return the curves of a run folder: see :meth:`CurvesReader.read`."""
+    return CurvesReader(run).read(log, window)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file, those that are too long in pieces."""
+def rows(run: Path, log: Log) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of metrics in a run folder, in their order; what cannot be read, as :meth:`CurvesReader.read`."""
+    older_path = run / OLDER_METRICS
+    if os.path.lexists(older_path):
+        yield from older.rows(older_path, log)
+    if os.path.lexists(run / CURVES) or not os.path.lexists(older_path):
+        yield from _rows(run / CURVES, log)
+
+
+def _rows(path: Path, log: Log) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of ``curves.bin``."""
+    with _open(path) as file:
+        slots, joined = SlotReader(file.fileno()), _Rows()
+        for _, news in slots.news():
+            yield from joined.take(news)
+        yield from joined.begin({})
+    _log_damage(path, slots.damaged, log)
+
+
+@define(eq=False)
+class _Rows:
+    """Rows from their points, but points whose name or place is damaged."""
+
+    _names: dict[int, str] = field(factory=dict)
+    _places: dict[int, Mapping[str, Any]] = field(factory=dict)
+    _row: dict[str, Any] = field(factory=dict)  # the latest, which may not be complete
+
+    def take(self, news: np.ndarray | Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Take what follows in the file; yield the rows that are complete by now."""
+        if isinstance(news, np.ndarray):
+            for point in news[(news["level"] == 0)]:
+                yield from self._take_point(point)
+        elif "name" in news:
+            self._names[news["series"]] = news["name"]
+        elif "place" in news:
+            self._places[news["place"]] = {name: value for name, value in news.items() if name != "place"}
+        elif news["of"] in self._places:
+            moment = {name: news[name] for name in MOMENT}
+            yield from self.begin({**self._places[news["of"]], **moment, "texts": news["texts"], "values": {}})
+
+    def _take_point(self, point: np.ndarray) -> Iterator[Mapping[str, Any]]:
+        name, place = self._names.get(int(point["series"])), self._places.get(int(point["place"]))
+        if name is None or place is None:
+            return
+        moment = dict(zip(MOMENT, (point[key].item() for key in ("iteration", "epoch", "second")), strict=True))
+        if point["head"] or any(self._row.get(key) != value for key, value in moment.items()):
+            yield from self.begin({**place, **moment, "values": {}})
+        numbers = {key: point[key].item() for key in NUMBERS}
+        self._row["values"][name] = {key: x if isfinite(x) else None for key, x in numbers.items()}
+
+    def begin(self, row: dict[str, Any]) -> Iterator[Mapping[str, Any]]:
+        """Begin another row; yield the one before, if there is one."""
+        before, self._row = self._row, row
+        if before:
+            yield before
+
+
+def _version(path: Path) -> tuple[int, ...] | None:
+    """Return what changes with a file; None if there is none."""
+    with suppress(FileNotFoundError):
+        about = path.lstat()
+        return about.st_ino, about.st_mode, about.st_size, about.st_mtime_ns
+    return None
+
+
+def _open(path: Path) -> BinaryIO:
     try:
-        with open_regular(path, LARGEST) as file:
-            yield from iter(lambda: file.readline(LONGEST), b"")
+        return open_regular(path)
     except OSError as error:
         why = "" if isinstance(error, FileNotFoundError) else f": {error.strerror}"
         raise SigmaConfigError(f"{path}: no metrics there{why}. Pass the folder of a run.") from None
 
 
-def _row(line: bytes) -> Mapping[str, Any] | None:
-    """Parse a line: an empty mapping for the head of the file, None if the line is damaged."""
-    try:
-        row = json.loads(line.decode(errors="replace"))
-        if "format" in row:
-            return {}
-        numbers = [row[key] for key in ("iteration", "epoch", "seconds")]
-        for value in row["values"].values():
-            numbers += [0.0 if value[key] is None else value[key] for key in ("last", "low", "high")]
-        places = [row.get(key, 0) for key in ("branch", "session", "start")]  # which older files do not have
-        valid = isinstance(row["trainer"], str) and all(isinstance(number, int | float) for number in numbers)
-        valid = valid and all(isinstance(place, int) for place in places)
-        valid = valid and all(abs(float(number)) < WHOLE for number in numbers[:3])  # whole numbers may be too large
-        return row if valid and [*map(float, numbers)] else None
-    except (ValueError, RecursionError, TypeError, KeyError, AttributeError, OverflowError):
-        return None
+def _log_damage(path: Path, slots: int, log: Log) -> None:
+    if slots:
+        log(f"{path}: {slots} damaged slot{'s are' if slots > 1 else ' is'} left out.")

@@ -14,7 +14,7 @@ from typing import Any
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_store.folders import WrittenFolder, sync
-from sigma_store.regular import open_regular
+from sigma_store.regular import IRREGULAR, open_regular
 
 LARGEST = 16 << 20  # bytes of a document: a limit on memory for reading it
 LONGEST = 1 << 28  # bytes of a line, likewise
@@ -96,14 +96,21 @@ def get_bytes(path: Path, most: int = sys.maxsize, start: int = 0, count: int = 
     Returns at most ``count`` bytes from ``start`` on.  Raises SigmaCheckpointError.
     """
     with _reading(path):
+        size = get_size(path)
+        if size > most:
+            raise SigmaCheckpointError(f"{path}: is damaged: it has {size:,} bytes. Restore it from a copy.")
+        with open_regular(path) as file:
+            file.seek(min(start, size))
+            return file.read(min(count, size))
+
+
+def get_size(path: Path) -> int:
+    """Return the bytes of a regular file; raise SigmaCheckpointError."""
+    with _reading(path):
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
-            raise SigmaCheckpointError(f"{path}: not a regular file. Restore it from a copy.")
-        if status.st_size > most:
-            raise SigmaCheckpointError(f"{path}: is damaged: it has {status.st_size:,} bytes. Restore it from a copy.")
-        with open_regular(path) as file:
-            file.seek(min(start, status.st_size))
-            return file.read(min(count, status.st_size))
+            raise SigmaCheckpointError(f"{path}: {IRREGULAR}. Restore it from a copy.")
+        return status.st_size
 
 
 def get_lines(path: Path, start: int = 0) -> Iterator[str]:

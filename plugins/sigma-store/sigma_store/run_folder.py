@@ -1,6 +1,6 @@
 """The run folder of an environment: create or reopen it, lock it, and write to it in the background.
 
-It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``metrics.jsonl``, ``summary.json``,
+It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``curves.bin``, ``summary.json``,
 ``curves.svg``, ``checkpoints/<trainer>/<iteration>/``, and the lock file.
 """
 
@@ -10,6 +10,7 @@ import errno
 import os
 import shutil
 import stat
+import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
@@ -18,34 +19,36 @@ from itertools import chain, count
 from pathlib import Path
 
 import numpy as np
-from attrs import define, field
+from attrs import Factory, define, field
 
 from sigma_kernel.contracts import storing
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, NoRows, Row, RowWriter, Store, StoredRun
+from sigma_kernel.curves import BranchedCurves, Stretch, Window
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_store import files
 from sigma_store.chain import JournalExcerpt
 from sigma_store.checkpoints.store import read, recover, replace, write
 from sigma_store.checkpoints.writer import Saver
-from sigma_store.curves import rows
+from sigma_store.curves import EVERYTHING, CurvesReader, rows
+from sigma_store.curves_file import CurvesFile
 from sigma_store.excerpt import history, readable_rows
 from sigma_store.folders import (
     CHECKPOINTS,
     CONFIG,
+    CURVES,
     JOURNAL,
     LOCK,
-    METRICS,
+    OLDER_METRICS,
     WrittenFolder,
     flock,
     is_locked,
     run_folders,
 )
 from sigma_store.journal import JournalFile, Lines
-from sigma_store.metrics_file import MetricsFile
 from sigma_store.regular import IRREGULAR
 
 NETWORK = (CONFIG, CHECKPOINTS, "plugins.json")  # entries of a saved network
-ROWS = {"journal": JOURNAL, "metrics": METRICS}
+ROWS = {"journal": (JOURNAL,), "metrics": (OLDER_METRICS, CURVES)}  # the files of rows
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
 
 
@@ -64,6 +67,8 @@ class FolderRun(StoredRun):
     _claim: ExitStack | None = None  # the lock on the folder
     _savers: dict[str, Saver] = field(factory=dict)
     _text: str = ""  # of config.toml
+    _curves: CurvesReader = field(default=Factory(lambda made: CurvesReader(made.path), takes_self=True), init=False)
+    _reading: threading.Lock = field(factory=threading.Lock, init=False)
 
     @property
     def path(self) -> Path:
@@ -111,7 +116,7 @@ class FolderRun(StoredRun):
         """Open the journal and the metrics."""
         self._text, digest = text, files.digest(text.encode())
         self.journal = JournalFile(self.path / JOURNAL, self.log, self._mend, self.home, digest, part)
-        self.metrics = MetricsFile(self.path / METRICS, self.log, self._mend, self.home)
+        self.metrics = CurvesFile(self.path / CURVES, self.log, self._mend, self.home)
 
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""
@@ -191,21 +196,42 @@ class FolderRun(StoredRun):
         path = self.path / name
         return files.get_bytes(path, files.LARGEST) if os.path.lexists(path) else None
 
-    def version(self, name: str) -> tuple[int, int] | None:
-        """Return the time of the last change of a regular file, and its size."""
-        with suppress(OSError):
-            about = (self.path / ROWS.get(name, name)).lstat()
-            return (about.st_mtime_ns, about.st_size) if stat.S_ISREG(about.st_mode) else None
-        return None
+    def version(self, name: str) -> tuple[int, ...] | None:
+        """Return the time of the last change of regular files, and their sizes."""
+        version = list[int]()
+        for each in ROWS.get(name, (name,)):
+            with suppress(OSError):
+                about = (self.path / each).lstat()
+                version += [about.st_mtime_ns, about.st_size] if stat.S_ISREG(about.st_mode) else []
+        return tuple(version) or None
 
     def journal_rows(self) -> Iterator[Row]:
         """Yield the rows of ``journal.jsonl``, without the head of the file and the hashes."""
         return readable_rows(self.path / JOURNAL)
 
     def metric_rows(self, log: Log) -> Iterator[Row]:
-        """Yield the rows of ``metrics.jsonl``; none if it was removed or replaced."""
-        path = self.path / METRICS
-        return rows(path, log) if path.is_file() and not path.is_symlink() else iter(())
+        """Yield the rows of metrics; none if their file was removed or replaced."""
+        return rows(self.path, log) if self._has_metrics() else iter(())
+
+    def curves(self, log: Log, window: Window = EVERYTHING) -> Mapping[str, BranchedCurves]:
+        """Return the metrics of each trainer, read as far as they are in the window."""
+        with self._reading:
+            return self._curves.read(log, window) if self._has_metrics() else {}
+
+    def points(self, trainer: str, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return what is stored of a value on all branches, read as far as it is wanted."""
+        if os.path.lexists(self.path / OLDER_METRICS) or not self._has_metrics():
+            return super().points(trainer, name, window, after)
+        with self._reading:
+            return self._curves.look_through(_silent).points(trainer, name, window, after)
+
+    def _has_metrics(self) -> bool:
+        paths = [self.path / name for name in ROWS["metrics"] if os.path.lexists(self.path / name)]
+        return bool(paths) and all(path.is_file() and not path.is_symlink() for path in paths)
+
+
+def _silent(text: str) -> None:
+    """Log nothing: reading all of the curves logs what is damaged."""
 
 
 class FolderStore(Store):

@@ -18,12 +18,12 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError
-from sigma_store import chain, files, journal as journals
+from sigma_store import appending, chain, files, journal as journals
 from sigma_store.chain import START, Bookmark
 from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL
+from sigma_store.curves import rows as metric_rows
 from sigma_store.files import digest
 from sigma_store.journal import JournalFile, Lines
-from sigma_store.metrics_file import MetricsFile
 from sigma_testing.steering import Crash, crash, decisive, steered_environment, train_until_crash
 from sigma_training.history import recorder, rewind
 from sigma_training.history.recorder import Recorder
@@ -143,23 +143,20 @@ def test_lines_before_the_bookmark_are_verified_when_all_are_read(long: Path) ->
         _replayed(long, 520)
 
 
-@pytest.mark.parametrize("kind", [JournalFile, MetricsFile])
-def test_a_large_file_that_is_continued_is_read_at_its_end(
-    tmp_path: Path, counted: dict[str, int], kind: type[JournalFile] | type[MetricsFile]
-) -> None:
+def test_a_large_file_that_is_continued_is_read_at_its_end(tmp_path: Path, counted: dict[str, int]) -> None:
     path = tmp_path / "x.jsonl"
-    kind(path).append({"a": "x" * 10**6})
+    JournalFile(path).append({"a": "x" * 10**6})
     whole = path.read_bytes()
     for more, read in ((b"", 1 << 12), (b"y" * 5000, (1 << 12) + (1 << 16))):
         path.write_bytes(whole + more)
         counted.clear()
-        kind(path)
+        JournalFile(path)
         assert path.read_bytes() == whole  # without what was incomplete
         assert counted["x.jsonl"] <= read
 
 
 def test_a_removed_file_is_restored_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journals, "BLOCK", 7)
+    monkeypatch.setattr(appending, "BLOCK", 7)
     written = JournalFile(tmp_path / "journal.jsonl")
     written.append({"a": 0})
     (tmp_path / "journal.jsonl").unlink()
@@ -236,13 +233,13 @@ def test_a_checkpoint_has_a_bookmark_before_its_save_and_before_the_end_of_train
 
 def test_sessions_before_a_bookmark_are_counted(tmp_path: Path) -> None:
     written = Recorder("a")
-    written.open(JournalFile(), Lines(tmp_path / "metrics.jsonl"))
+    written.open(JournalFile(), Lines(tmp_path / "rows.jsonl"))
     since = chain.JournalExcerpt(tmp_path, start=Bookmark(lines=12, rows={"a": 9}, sessions={"a": 3, "b": 7}))
     written.follow([{"event": "resumed"}, {"event": "end"}], since.count_before("a"), 0, 5)
     assert written.position == 11
     written.record_values({"x": np.array([1.0])}, Moment(), Moment(iteration=1))
     written.row(Moment(iteration=1), force=True)
-    assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["session"] == 5
+    assert json.loads((tmp_path / "rows.jsonl").read_text().splitlines()[-1])["session"] == 5
 
 
 # -- runs that go on from a bookmark -----------------------------------------------------------------------------------
@@ -262,7 +259,7 @@ def test_a_run_that_is_stopped_killed_and_resumed_ends_in_the_same_bits(
     assert _ended(run=run) == _ended(PLAIN)
     assert all(starts)
     assert _replayed(run) == {}
-    sessions = [json.loads(line).get("session") for line in (run / "metrics.jsonl").read_text().splitlines()[1:]]
+    sessions = [row["session"] for row in metric_rows(run, pytest.fail)]
     assert sorted({*sessions}) == [*range(max(sessions) + 1)]
 
 

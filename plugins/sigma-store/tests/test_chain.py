@@ -17,7 +17,7 @@ import pytest
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_store import chain, journal as journals
+from sigma_store import appending, chain, journal as journals
 from sigma_store.checkpoints import store
 from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.journal import JournalFile, Lines
@@ -238,7 +238,7 @@ def test_written_journal_lines_are_kept_in_memory_up_to_a_limit(
     def full(handle: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(journals, "_add", full)
+    monkeypatch.setattr(appending, "_add", full)
     for number in range(50, 100):
         written.append({"a": number})
     assert [json.loads(row)["a"] for row in written.chain("a")["rows"]][-50:] == [*range(50, 100)]
@@ -276,7 +276,7 @@ def test_a_manifest_holds_a_limited_end_of_a_journal_that_the_disk_does_not_take
 
     written = JournalFile(tmp_path / "journal.jsonl")
     monkeypatch.setattr(journals, "LONGEST", 400)
-    monkeypatch.setattr(journals, "_add", full)
+    monkeypatch.setattr(appending, "_add", full)
     for number in range(100):
         written.append({"a": number})
     rows = written.chain("a")["rows"]

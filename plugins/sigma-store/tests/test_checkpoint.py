@@ -608,7 +608,7 @@ def reseal(folder: Path, manifest: object) -> None:
     """Write a manifest with a valid checksum."""
     text = json.dumps(manifest).encode()
     (folder / MANIFEST).write_bytes(text)
-    (folder / SEAL).write_bytes(checkpoint._seal(text))
+    (folder / SEAL).write_bytes(checkpoint.seal(text))
 
 
 def reseal_all(folder: Path) -> None:
@@ -621,4 +621,4 @@ def reseal_all(folder: Path) -> None:
     except (ValueError, TypeError, RecursionError):
         pass  # not a manifest: only its own checksum can be fixed
     (folder / MANIFEST).write_bytes(text)
-    (folder / SEAL).write_bytes(checkpoint._seal(text) if len(seal) == len(checkpoint._seal(b"")) else seal)
+    (folder / SEAL).write_bytes(checkpoint.seal(text) if len(seal) == len(checkpoint.seal(b"")) else seal)

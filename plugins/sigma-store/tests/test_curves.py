@@ -1,19 +1,19 @@
-"""Tests of curves: what is read from ``metrics.jsonl``, whatever the run and the disk did to it."""
+"""Tests of curves: what is read from a run folder, from today's file and from that of older runs."""
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from sigma_kernel.curves import Branch, BranchedCurves
-from sigma_kernel.errors import SigmaConfigError
-from sigma_store.curves import read, read_curves
+from sigma_kernel.curves import Branch, BranchedCurves, Window
+from sigma_store import FolderStore, older
+from sigma_store.curves import read_curves
+from sigma_store.curves_file import CurvesFile
 
 LOSS = "training.loss"
 
@@ -25,23 +25,45 @@ def row(iteration: int, trainer: str = "a", **values: float | None) -> dict[str,
     }
 
 
-def written(path: Path, *rows: Mapping[str, Any] | str) -> Path:
-    lines = [line if isinstance(line, str) else json.dumps(line) for line in ({"format": 1}, *rows)]
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return path
+Write = Callable[..., Path]
 
 
-def read_quietly(path: Path) -> dict[str, dict[str, Any]]:
-    said: list[str] = []
-    found = read(path, said.append)
-    assert said == []
-    return found
+@pytest.fixture(params=["older", "now", "continued"])
+def written(request: pytest.FixtureRequest, tmp_path: Path) -> Write:
+    """Write rows to a run folder: to the file of older runs, to today's, or the first half to that of older runs."""
+
+    def write(*given: Mapping[str, Any]) -> Path:
+        rows = [{"branch": 0, "session": 0, "start": 0, **row} for row in given]
+        cut = {"older": len(rows), "now": 0, "continued": len(rows) // 2}[request.param]
+        if cut:
+            write_older(tmp_path, *rows[:cut])
+        if request.param != "older":
+            file = CurvesFile(tmp_path / "curves.bin")
+            for row in rows[cut:]:
+                file.append(row)
+        return tmp_path
+
+    return write
 
 
-def test_curves_are_read_by_trainer_and_name_with_the_moment_of_each_value(tmp_path: Path) -> None:
+def write_older(run: Path, *rows: Mapping[str, Any]) -> Path:
+    lines = ({"format": 1}, *rows)
+    (run / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return run
+
+
+def read(run: Path) -> dict[str, BranchedCurves]:
+    return read_curves(run, pytest.fail)
+
+
+def read_quietly(run: Path) -> dict[str, dict[str, Any]]:
+    return {trainer: found.curves() for trainer, found in read(run).items()}
+
+
+def test_curves_are_read_by_trainer_and_name_with_the_moment_of_each_value(written: Write) -> None:
     rows = [row(5, training_loss=2.0), row(7, "b", training_loss=9.0), row(10, training_loss=1.0, validation_loss=3.0)]
     rows[2]["values"][LOSS] |= {"low": 0.5, "high": 4.0}
-    found = read_quietly(written(tmp_path / "m", *rows))
+    found = read_quietly(written(*rows))
     curve = found["a"][LOSS]
     assert curve.iterations.tolist() == [5, 10]
     assert curve.epochs.tolist() == [0, 1]
@@ -51,15 +73,15 @@ def test_curves_are_read_by_trainer_and_name_with_the_moment_of_each_value(tmp_p
     assert found["b"][LOSS].values.tolist() == [9.0]
 
 
-def test_a_value_that_is_not_finite_is_nan(tmp_path: Path) -> None:
-    path = written(tmp_path / "m", row(1, training_loss=1.0), row(2, training_loss=None))
+def test_a_value_that_is_not_finite_is_nan(written: Write) -> None:
+    path = written(row(1, training_loss=1.0), row(2, training_loss=None))
     assert np.isnan(read_quietly(path)["a"][LOSS].values).tolist() == [False, True]
 
 
-def test_rows_after_a_rewind_replace_those_of_the_abandoned_branch(tmp_path: Path) -> None:
+def test_rows_of_older_versions_after_a_rewind_replace_those_of_the_abandoned_branch(tmp_path: Path) -> None:
     before = [row(i, training_loss=float(i), validation_loss=-1.0) for i in (10, 20, 30)]
     after = [row(i, training_loss=100.0 + i) for i in (15, 30, 40)]
-    found = read_quietly(written(tmp_path / "m", *before, *after))["a"]
+    found = read_quietly(write_older(tmp_path, *before, *after))["a"]
     assert found[LOSS].iterations.tolist() == [10, 15, 30, 40]
     assert found[LOSS].values.tolist() == [10.0, 115.0, 130.0, 140.0]
     assert found["validation.loss"].iterations.tolist() == [10]  # the others never happened on this branch
@@ -73,11 +95,11 @@ def parts(found: BranchedCurves, name: str = LOSS) -> list[tuple[int, list[int]]
     return [(one.branch, one.curve.iterations.tolist()) for one in found.stretches(name)]
 
 
-def test_branches_are_told_apart_and_begin_where_a_rewind_went_back_to(tmp_path: Path) -> None:
+def test_branches_are_told_apart_and_begin_where_a_rewind_went_back_to(written: Write) -> None:
     rows = [placed(at, training_loss=float(at)) for at in (10, 20, 30)]
     rows += [placed(at, 1, 0, 12, training_loss=100.0 + at) for at in (25, 40)]
     rows += [placed(at, 3, 0, 30, training_loss=200.0 + at) for at in (35, 50)]  # on branch 2, nothing was measured
-    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
+    found = read(written(*rows))["a"]
     assert [*found.branches] == [Branch(0), Branch(1, 0, 12), Branch(3, 1, 30)]
     assert parts(found) == [(0, [10, 20, 30]), (1, [25, 40]), (3, [35, 50])]
     assert found.curves()[LOSS].iterations.tolist() == [10, 25, 35, 50]  # not 20, which a row of the file before had
@@ -89,92 +111,68 @@ def test_branches_are_told_apart_and_begin_where_a_rewind_went_back_to(tmp_path:
     assert table["iteration"].tolist() == [10, 20, 30, 25, 40, 35, 50]
 
 
-def test_a_session_replaces_what_a_kill_ended_on_its_branch(tmp_path: Path) -> None:
+def test_a_session_replaces_what_a_kill_ended_on_its_branch(written: Write) -> None:
     rows = [placed(at, training_loss=1.0) for at in (10, 20)]
     rows += [placed(at, 1, 0, 10, training_loss=2.0) for at in (15, 20, 30)]
     rows += [placed(at, 1, 1, 15, training_loss=3.0) for at in (18, 40)]
-    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
+    found = read(written(*rows))["a"]
     assert parts(found) == [(0, [10, 20]), (1, [15, 18, 40])]
     assert found.curves()[LOSS].values.tolist() == [1.0, 2.0, 3.0, 3.0]
     # without a checkpoint of the newest branch, everything is replayed: the branches after it are measured again
     rows += [placed(at, 0, 2, 0, training_loss=4.0) for at in (5, 20)]
     rows += [placed(at, 1, 2, 10, training_loss=5.0) for at in (15, 20)]
-    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
+    found = read(written(*rows))["a"]
     assert parts(found) == [(0, [5, 20]), (1, [15, 20])]
 
 
-def test_a_reset_begins_another_branch_with_the_same_number(tmp_path: Path) -> None:
+def test_a_reset_begins_another_branch_with_the_same_number(written: Write) -> None:
     rows = [placed(at, training_loss=float(at)) for at in (10, 20, 5, 15)]
-    found = read_curves(written(tmp_path / "m", *rows), print)["a"]
+    found = read(written(*rows))["a"]
     assert parts(found) == [(0, [10, 20]), (0, [5, 15])]
     assert found.curves()[LOSS].iterations.tolist() == [5, 15]
 
 
 def test_a_new_session_continues_the_rows_of_an_older_version(tmp_path: Path) -> None:
     rows = [row(at, training_loss=1.0) for at in (10, 20, 15, 30)]
-    rows += [placed(at, 0, 1, 30, training_loss=2.0) for at in (35, 40)]
-    assert parts(read_curves(written(tmp_path / "m", *rows), print)["a"]) == [(0, [10, 15, 30, 35, 40])]
+    file = CurvesFile(write_older(tmp_path, *rows) / "curves.bin")
+    for at in (35, 40):
+        file.append(placed(at, 0, 1, 30, training_loss=2.0))
+    assert parts(read(tmp_path)["a"]) == [(0, [10, 15, 30, 35, 40])]
 
 
-def test_two_rows_of_one_iteration_keep_the_values_of_both(tmp_path: Path) -> None:
-    path = written(tmp_path / "m", row(8, training_loss=1.0), row(8, validation_loss=2.0), row(9, training_loss=0.5))
+def test_two_rows_of_one_iteration_keep_the_values_of_both(written: Write) -> None:
+    path = written(row(8, training_loss=1.0), row(8, validation_loss=2.0), row(9, training_loss=0.5))
     found = read_quietly(path)["a"]
     assert found[LOSS].iterations.tolist() == [8, 9]
     assert found["validation.loss"].iterations.tolist() == [8]
 
 
-def test_an_incomplete_last_line_is_that_of_a_run_in_progress(tmp_path: Path) -> None:
-    path = written(tmp_path / "m", row(1, training_loss=1.0))
-    path.write_text(path.read_text() + '{"trainer": "a", "iter')
-    assert read_quietly(path)["a"][LOSS].iterations.tolist() == [1]
+def test_a_file_of_an_older_run_is_parsed_once_for_each_of_its_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_older(tmp_path, *(row(at, training_loss=1.0) for at in (10, 20)))
+    run, parsed, parse = FolderStore().open(tmp_path, print, lambda run: None), list[Path](), older.rows
+    monkeypatch.setattr(older, "rows", lambda path, log: parsed.append(path) or parse(path, log))
+    for _ in range(3):
+        cursor, (stretch,) = run.points("a", LOSS, Window(most=1))
+        assert (cursor, stretch.curve.iterations.tolist()) == (2, [20])
+        assert run.curves(pytest.fail)["a"].curves()[LOSS].iterations.tolist() == [10, 20]
+    assert len(parsed) == 1
+    file = CurvesFile(tmp_path / "curves.bin")
+    for at in (30, 40):
+        file.append(placed(at, 0, 1, 20, training_loss=2.0))
+        after = run.points("a", LOSS, Window())[1]
+        assert [one.curve.iterations[-1] for one in after] == [at]
+    assert len(parsed) == 3
+    write_older(tmp_path, *(row(at, training_loss=1.0) for at in (10, 15, 20)))
+    assert run.points("a", LOSS, Window())[1][0].curve.iterations.tolist() == [10, 15, 20, 30, 40]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "", "[]", "7", "null", '"trainer"', "{}", "{", "[" * 10**5, '{"trainer": 1}',
-        json.dumps(row(1, training_loss=1.0) | {"iteration": "1"}),
-        json.dumps(row(1, training_loss=1.0) | {"trainer": 1}),
-        json.dumps(row(1) | {"values": {LOSS: 1.0}}),
-        json.dumps(row(1) | {"values": {LOSS: {"last": "x", "low": 1, "high": 1}}}),
-        json.dumps(row(1) | {"values": [LOSS]}),
-        json.dumps(row(1, training_loss=1.0) | {"branch": "0"}),
-        json.dumps(row(1, training_loss=1.0) | {"start": None}),
-        json.dumps(row(1, training_loss=1.0)).replace('"iteration": 1', '"iteration": 1e999'),
-        json.dumps(row(1, training_loss=1.0) | {"epoch": 10**400}),
-        json.dumps(row(1) | {"values": {LOSS: {"last": 10**400, "low": 1, "high": 1}}}),
-        "\ufffd\0",
-    ],
-)  # fmt: skip
-def test_a_damaged_line_is_left_out_and_logged(tmp_path: Path, line: str) -> None:
-    path = written(tmp_path / "m", row(1, training_loss=1.0), line, row(2, training_loss=2.0))
-    said: list[str] = []
-    assert read(path, said.append)["a"][LOSS].iterations.tolist() == [1, 2]
-    assert said == [f"{path}: 1 damaged line is left out."]
-
-
-def test_a_file_without_rows_has_no_curves(tmp_path: Path) -> None:
-    assert read_quietly(written(tmp_path / "m")) == {}
-
-
-def test_metrics_that_are_missing_or_a_link_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(written(tmp_path / "m"))
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(SigmaConfigError, match=r"none: no metrics there\. Pass the folder of a run\."):
-        read(tmp_path / "none", print)
-    for path in (tmp_path / "link", tmp_path, tmp_path / "pipe", Path(os.devnull)):
-        with pytest.raises(
-            SigmaConfigError, match=r"no metrics there: not a regular file\. Pass the folder of a run\."
-        ):
-            read(path, print)
-
-
-def test_metrics_are_read_up_to_a_number_of_bytes_and_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    monkeypatch.setattr("sigma_store.curves.NAMES", 3)
-    path = written(tmp_path / "m", *(row(1 + i, **{f"name_{i}": 1.0}) for i in range(4)))
-    assert len(read(path, said.append)["a"]) == 2
-    assert said == [f"{path}: 2 damaged lines are left out."]
-    monkeypatch.setattr("sigma_store.curves.LARGEST", 10)
-    with pytest.raises(SigmaConfigError, match=r"no metrics there: [0-9,]+ bytes, and 10 are read at most\. Pass"):
-        read(path, print)
+def test_damage_to_a_file_of_an_older_run_is_logged_each_time_that_it_is_read(tmp_path: Path) -> None:
+    said, path = list[str](), write_older(tmp_path, row(10, training_loss=1.0)) / "metrics.jsonl"
+    path.write_text(f"{path.read_text()}damaged\n")
+    run = FolderStore().open(tmp_path, print, lambda run: None)
+    run.points("a", LOSS, Window())
+    for _ in range(2):
+        run.curves(said.append)
+    assert said == 2 * [f"{path}: 1 damaged line is left out."]

@@ -108,8 +108,8 @@ def test_an_error_names_the_folder_and_not_the_path_by_which_it_is_held(
 
 def test_a_link_in_place_of_a_file_of_lines_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "outside").write_bytes(b"theirs")
-    (tmp_path / "metrics.jsonl").symlink_to(tmp_path / "outside")
+    (tmp_path / "journal.jsonl").symlink_to(tmp_path / "outside")
     monkeypatch.setattr(os.path, "lexists", lambda path: False)  # when it was looked at
     with pytest.raises(OSError, match="symbolic links"):
-        Lines(tmp_path / "metrics.jsonl")
+        Lines(tmp_path / "journal.jsonl")
     assert (tmp_path / "outside").read_bytes() == b"theirs"

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from sigma_kernel.clock import Moment
-from sigma_store import journal as journals
+from sigma_store import appending
 from sigma_store.chain import read
 from sigma_store.journal import JournalFile, Lines, strict
-from sigma_store.metrics_file import MetricsFile
 from sigma_training.history import metrics
 from sigma_training.history.metrics import History, Samples
 
@@ -100,7 +99,7 @@ class At:
 
 def _samples(tmp_path: Path) -> tuple[Samples, At, Path]:
     now = At()
-    return Samples(Lines(tmp_path / "metrics.jsonl"), History(), now=now), now, tmp_path / "metrics.jsonl"
+    return Samples(Lines(tmp_path / "rows.jsonl"), History(), now=now), now, tmp_path / "rows.jsonl"
 
 
 def test_a_metrics_row_keeps_the_last_minimum_and_maximum_value(tmp_path: Path) -> None:
@@ -109,8 +108,8 @@ def test_a_metrics_row_keeps_the_last_minimum_and_maximum_value(tmp_path: Path) 
     samples.history.record({"loss": np.array([5.0, 4.0]), "accuracy": np.array([0.5])}, Moment(), Moment())
     samples.write({"iteration": 5})
     wanted = {
-        "loss": {"last": 4.0, "low": 1.0, "high": 5.0},
-        "accuracy": {"last": 0.5, "low": 0.5, "high": 0.5},
+        "loss": {"last": 4.0, "low": 1.0, "high": 5.0, "mean": 3.0, "count": 5},
+        "accuracy": {"last": 0.5, "low": 0.5, "high": 0.5, "mean": 0.5, "count": 1},
     }
     assert _read(path)[1:] == [{"iteration": 5, "values": wanted}]
 
@@ -121,7 +120,7 @@ def test_a_float64_stays_exact_beside_those_of_a_burst_while_rows_wait_for_the_d
     samples, now, path = _samples(tmp_path)
     least, greatest = 1.1251627478712292, 1.7251627478712292
     with monkeypatch.context() as full:
-        full.setattr(journals, "_add", _refuse)
+        full.setattr(appending, "_add", _refuse)
         samples.history.add("loss", 1.5, Moment(1))
         samples.write({}, force=True)
         for value in (least, greatest):
@@ -133,31 +132,9 @@ def test_a_float64_stays_exact_beside_those_of_a_burst_while_rows_wait_for_the_d
         samples.write({})
     samples.history.record({"loss": np.array([1.6], np.float32)}, Moment(3), Moment(4))
     samples.write({}, force=True)
-    assert _read(path)[-1]["values"]["loss"] == {"last": float(np.float32(1.6)), "low": least, "high": greatest}
-
-
-def test_the_older_rows_of_a_large_file_are_joined_and_lose_no_extreme(tmp_path: Path) -> None:
-    path, draw = tmp_path / "metrics.jsonl", np.random.default_rng(0).normal(size=(3000, 2))
-    lines = MetricsFile(path, most=20_000)
-    for i, (loss, score) in enumerate(draw):
-        values = {"loss": {"last": loss, "low": loss - 1, "high": loss + 1}} | (
-            {"score": dict.fromkeys(("last", "low", "high"), score)} if i % 7 == 0 else {}
-        )
-        lines.append({"trainer": "ab"[i % 3 == 0], "iteration": i, "branch": i // 2000, "values": values})
-        assert path.stat().st_size < 20_000 + 300
-    head, *rows = _read(path)
-    assert head == {"format": 1}
-    for trainer, there in (("a", np.arange(3000) % 3 > 0), ("b", np.arange(3000) % 3 == 0)):
-        own = [row for row in rows if row["trainer"] == trainer]
-        at = [row["iteration"] for row in own]
-        assert at == sorted(set(at))
-        assert at[-9:] == np.flatnonzero(there)[-9:].tolist()
-        assert all(row["values"]["loss"]["last"] == draw[row["iteration"], 0] for row in own)
-        assert all(row["branch"] == row["iteration"] // 2000 for row in own)
-        for name, column, apart, some in (("loss", 0, 1, there), ("score", 1, 0, there & (np.arange(3000) % 7 == 0))):
-            held = [row["values"][name] for row in own if name in row["values"]]
-            assert min(value["low"] for value in held) == draw[some, column].min() - apart
-            assert max(value["high"] for value in held) == draw[some, column].max() + apart
+    last, value = float(np.float32(1.6)), _read(path)[-1]["values"]["loss"]
+    assert (value["last"], value["low"], value["high"], value["count"]) == (last, least, greatest, 4)
+    assert value["mean"] == pytest.approx(np.mean([least, greatest, 1.5, last]), rel=1e-15)
 
 
 def test_a_history_of_any_length_takes_limited_memory_and_keeps_the_newest_values_and_all_extremes(
@@ -224,7 +201,7 @@ def test_a_metrics_row_can_be_forced_and_is_never_empty(tmp_path: Path) -> None:
         samples.write({"iteration": i}, force=True)
         samples.write({"iteration": i}, force=True)
     assert [row["iteration"] for row in _read(path)[1:]] == [0, 1, 2]
-    assert _read(path)[-1]["values"]["loss"] == {"last": 2.0, "low": 2.0, "high": 2.0}
+    assert _read(path)[-1]["values"]["loss"] == {"last": 2.0, "low": 2.0, "high": 2.0, "mean": 2.0, "count": 1}
 
 
 def test_of_texts_between_two_rows_the_last_is_written(tmp_path: Path) -> None:
@@ -240,9 +217,9 @@ def test_of_texts_between_two_rows_the_last_is_written(tmp_path: Path) -> None:
     samples.write({"second": 2}, force=True)
     samples.history.record({"loss": np.array([0.5])}, Moment(), Moment())
     samples.write({"second": 3}, force=True)
-    loss = {"loss": {"last": 0.5, "low": 0.5, "high": 0.5}}
+    loss = {"loss": {"last": 0.5, "low": 0.5, "high": 0.5, "mean": 0.5, "count": 1}}
     first, second, third = _read(path)[1:]
-    assert first == {"second": 1, "texts": {"said": "new"}, "values": loss}
+    assert first == {"second": 1, "texts": {"said": "new"}, "values": {"loss": {**loss["loss"], "count": 2}}}
     assert second == {"second": 2, "texts": {"said": "late"}, "values": {}}
     assert third == {"second": 3, "values": loss}
 
@@ -252,4 +229,4 @@ def test_a_non_finite_value_is_null_in_json_and_ignored_by_minimum_and_maximum(t
     samples, _, path = _samples(tmp_path)
     samples.history.record({"loss": np.array([3.0, 1.0, np.nan])}, Moment(), Moment())
     samples.write({})
-    assert _read(path)[1]["values"]["loss"] == {"last": None, "low": 1.0, "high": 3.0}
+    assert _read(path)[1]["values"]["loss"] == {"last": None, "low": 1.0, "high": 3.0, "mean": 2.0, "count": 2}

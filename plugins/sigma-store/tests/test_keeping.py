@@ -17,7 +17,7 @@ import pytest
 
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
-from sigma_store import chain, journal
+from sigma_store import appending, chain
 from sigma_store.checkpoints import store as checkpoint
 from sigma_store.files import put_text
 from sigma_store.folders import WrittenFolder
@@ -53,8 +53,8 @@ def leave_as_killed(sigma: Environment, parent: Path) -> None:
 # -- removed -----------------------------------------------------------------------------------------------------------
 REMOVED: dict[str, Callable[[Path], Any]] = {
     "journal": lambda run: (run / "journal.jsonl").unlink(),
-    "metrics": lambda run: (run / "metrics.jsonl").unlink(),
-    "both": lambda run: [(run / name).unlink() for name in ("journal.jsonl", "metrics.jsonl")],
+    "metrics": lambda run: (run / "curves.bin").unlink(),
+    "both": lambda run: [(run / name).unlink() for name in ("journal.jsonl", "curves.bin")],
     "folder": shutil.rmtree,
     "folders": lambda run: shutil.rmtree(run.parent),
     "renamed": lambda run: run.rename(run.with_name("elsewhere")),
@@ -76,7 +76,7 @@ def test_removed_files_of_a_run_folder_are_restored_and_reported(tmp_path: Path,
         if os.name == "posix":
             assert not [text for text in told(sigma) if "cannot" in text]
     assert (run / "config.toml").read_text() == "name = 'x'\n"
-    names = {*[".lock", "checkpoints", "config.toml", "journal.jsonl", "metrics.jsonl", "plugins.json", "summary.json"]}
+    names = {*[".lock", "checkpoints", "config.toml", "journal.jsonl", "curves.bin", "plugins.json", "summary.json"]}
     assert {path.name for path in run.iterdir()} - {"curves.svg"} == names
     with steered_environment(last=14) as again:
         assert again.replay(run)[1] == {}
@@ -125,7 +125,7 @@ def test_a_command_that_cannot_be_journalled_is_refused_with_a_message_and_kept_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(sigma: Environment) -> None:
-        monkeypatch.setattr(journal, "_add", full)
+        monkeypatch.setattr(appending, "_add", full)
         with pytest.raises(
             SigmaStateError,
             match="the last 1 rows cannot be written, .*, though applied: No space left on device. Free",
@@ -166,7 +166,7 @@ def test_a_command_is_acknowledged_once_it_is_on_disk_and_training_does_not_wait
         assert on_disk.wait(30)
 
     def send(sigma: Environment) -> None:
-        monkeypatch.setattr(journal.os, "fsync", fsync)
+        monkeypatch.setattr(appending.os, "fsync", fsync)
         threads.append(threading.Thread(target=sigma.set, args=[RATE, 0.2]))
         threads[0].start()
         while not sigma.trainer("trainer").session.queue.awaits("set"):
@@ -197,7 +197,7 @@ def test_a_run_without_commands_never_waits_for_the_disk(tmp_path: Path, monkeyp
             fsync(handle)
 
         sigma.open_run()
-        monkeypatch.setattr(journal.os, "fsync", watch)
+        monkeypatch.setattr(appending.os, "fsync", watch)
         session = sigma.trainer("trainer").session
         session.queue.claim()
         session.loop.begin(iterations=10)

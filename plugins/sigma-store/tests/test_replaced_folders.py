@@ -18,6 +18,7 @@ from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_store.checkpoints import store
 from sigma_store.checkpoints.store import list_checkpoints
 from sigma_store.checkpoints.writer import Saver
+from sigma_store.curves_file import CurvesFile
 from sigma_store.files import put_text
 from sigma_store.folders import WrittenFolder
 from sigma_store.journal import Lines
@@ -220,7 +221,8 @@ def test_the_folder_that_is_resumed_after_another_was_refused_is_locked(tmp_path
 # -- each writer of files ----------------------------------------------------------------------------------------------
 WRITERS: dict[str, Callable[[Path, WrittenFolder], Any]] = {
     "a text": lambda run, home: put_text(run / "summary.json", "x", home),
-    "a new file of lines": lambda run, home: Lines(run / "metrics.jsonl", folder=home),
+    "a new file of lines": lambda run, home: Lines(run / "journal.jsonl", folder=home),
+    "a new file of curves": lambda run, home: CurvesFile(run / "curves.bin", folder=home),
     "the lock file": lambda run, home: os.close(open_lock(home)),
     "the lock": lambda run, home: lock(home).close(),
     "a checkpoint": lambda run, home: store.write(run / "checkpoints" / "trainer" / "7", Checkpoint({}, {}), run=home),
@@ -250,7 +252,7 @@ def run(tmp_path: Path) -> Path:
     for number in "12":
         store.write(run / "checkpoints" / "trainer" / number, Checkpoint({}, {}, score=None, keep=False))
     (run / "checkpoints" / "trainer" / ".3.part").mkdir()
-    for name in ("summary.json", "metrics.jsonl"):
+    for name in ("summary.json", "journal.jsonl", "curves.bin"):
         (run / name).touch()
     theirs(run)
     return run
@@ -301,7 +303,7 @@ def test_a_folder_that_is_replaced_once_it_is_open_is_written_to_where_it_is(
         WRITERS[what](run, WrittenFolder(run))
     assert contents(outside) == before
     assert run.is_symlink()
-    waits = what in ("a new file of lines", "the lock")  # for the run's own folder
+    waits = what in ("a new file of lines", "a new file of curves", "the lock")  # for the run's own folder
     assert (contents(run.with_name("moved")) == ours) == waits
 
 

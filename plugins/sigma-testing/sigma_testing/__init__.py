@@ -24,6 +24,7 @@ MODULES = {
     "exporters": "ExporterSuite inference",
     "functions": "ActivationSuite OpSuite",
     "generators": "GeneratorSuite",
+    "group.asynchronous": "AsynchronousSimulation simulate_asynchronous_group",
     "group.checks": "InvariantError",
     "group.schedules": "FaultSchedule WorkerFault draw_schedule",
     "group.simulation": "GroupSimulation simulate_group",

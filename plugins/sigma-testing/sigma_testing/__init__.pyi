@@ -23,6 +23,8 @@ from sigma_testing.exporters import inference as inference
 from sigma_testing.functions import ActivationSuite as ActivationSuite
 from sigma_testing.functions import OpSuite as OpSuite
 from sigma_testing.generators import GeneratorSuite as GeneratorSuite
+from sigma_testing.group.asynchronous import AsynchronousSimulation as AsynchronousSimulation
+from sigma_testing.group.asynchronous import simulate_asynchronous_group as simulate_asynchronous_group
 from sigma_testing.group.checks import InvariantError as InvariantError
 from sigma_testing.group.schedules import FaultSchedule as FaultSchedule
 from sigma_testing.group.schedules import WorkerFault as WorkerFault

@@ -13,7 +13,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice, product
 from timeit import repeat
@@ -24,6 +24,7 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel import functions as f
+from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Backend, Burst, Step
 from sigma_kernel.errors import SigmaError, SigmaGraphError, SigmaTrainingError
 from sigma_kernel.graph import dtypes, shapes
@@ -34,12 +35,14 @@ from sigma_kernel.graph.node import MEANINGS, OPS, Graph, Node, symbol
 from sigma_kernel.graph.ops import op
 from sigma_kernel.graph.random import permutation
 from sigma_kernel.plugins.catalogue import Lowerings
+from sigma_kernel.plugins.rooms import reference
 from sigma_testing.cases import Sample, samples
 from sigma_testing.edges import FLOATS, GUARDED, TIES, denormals, edges, out_of_range
 from sigma_testing.suite import Suite, alike
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 STATE = ("weights", "iteration")
+LENGTHS = (1, 2, 7, 1025)
 AT_ONCE = 32  # samples per graph
 RATE = np.float32(0.5)
 
@@ -472,6 +475,29 @@ class BackendSuite(Suite):
         for at in product((0, 2**64 - 1), (0, 3), (0, 1000), (1, 4097, 100_000)):
             np.testing.assert_array_equal(self.make().permutation(*at), permutation(*at), err_msg=str(at))
 
+    def test_graphs_of_equal_specs_are_compiled_apart(self) -> None:
+        """Let whatever is kept of a graph depend on all of its nodes, and their attributes."""
+        backend, x = self.make(), symbol((4, 4))
+        insides = [f.tanh(x), f.relu(x), x * 2.0, x * 3.0, f.sum(f.square(x), axis=0), f.sum(f.square(x), axis=1)]
+        graphs = [Graph((x,), (inside + 1.0,)) for inside in insides]
+        calls = [backend.lower(graph, {}) for graph in graphs]
+        values = np.linspace(-2.0, 2.0, 16, dtype=np.float32).reshape(4, 4)
+        for graph, call in zip(graphs[::-1], calls[::-1], strict=True):
+            (wanted,) = interpret(graph, numpy_namespace())(values)
+            result = backend.to_host(call(backend.to_device(values))[0])
+            _alike(result, np.asarray(wanted), "float32", f"{graph}: computes another graph of equal specs")
+
+    def test_rows_are_taken_in_the_order_of_their_indices(self) -> None:
+        """Return one row for each index from take(), also for indices that repeat."""
+        backend, values, rows = self.make(), np.arange(15, dtype=np.float32).reshape(5, 3), np.array([3, 0, 0, 2])
+        taken = backend.to_host(backend.take(backend.to_device(values), rows))
+        np.testing.assert_array_equal(taken, values[rows])
+
+    def test_shared_arrays_are_not_written(self) -> None:
+        """Only read the host array in share()."""
+        backend, values = self.make(), np.arange(15, dtype=np.float32).reshape(5, 3)
+        np.testing.assert_array_equal(backend.to_host(backend.share(read_only(values))), values)
+
     def test_an_unknown_dtype_is_refused(self) -> None:
         """Raise a SigmaError that names a dtype that is not among `dtypes`."""
         unknown = sorted({"float16", "bfloat16"} - self.make().dtypes)
@@ -529,6 +555,52 @@ class LoweringSuite(Suite):
     def test_edge_values_agree_with_the_op(self) -> None:
         """Treat infinities, NaN and signed zeros as the op does."""
         self._agree([evolve(x, arrays=(np.resize(FLOATS, x.arrays[0].shape), *x.arrays[1:])) for x in self.samples()])
+
+    def test_rows_of_any_length_agree_with_the_op(self) -> None:
+        """Fill the whole result, of 1, 2, an odd number and more than 1,024 entries, in both precisions."""
+        self._agree([*self._of_lengths(LENGTHS)])
+
+    def _of_lengths(self, lengths: Sequence[int]) -> Iterator[Sample]:
+        """Yield the first rows of the samples with other last axes, where the op takes these."""
+        for sample, length in product(self.samples(), lengths):
+            rows = [x[:3] if x.ndim > 1 else x for x in sample.arrays]
+            sized = [x[..., np.arange(length) % x.shape[-1]] if x.ndim and x.size else x for x in rows]
+            with suppress(SigmaError):
+                (other := evolve(sample, arrays=tuple(sized))).graph()
+                yield other
+
+    def test_numbers_of_every_size_agree_with_the_op(self) -> None:
+        """Compute an elementwise op everywhere alike: look at dense numbers around 0, and at small and large ones."""
+        sizes = np.logspace(-8.0, 6.0, 2001)
+        numbers = np.concatenate([np.linspace(-4.0, 4.0, 80_001), sizes, -sizes])
+        for sample in (sample for sample in self.samples() if OPS[sample.op].entries == "apart"):
+            given = np.abs(numbers) + 1e-9 if OPS[sample.op].domain == "positive" else numbers
+            flat = [np.resize(x, given.size) for x in sample.arrays]
+            places = [i for i, x in enumerate(flat) if x.dtype == np.float64]
+            self._agree(
+                [evolve(sample, arrays=tuple(given if i == at else x for i, x in enumerate(flat))) for at in places]
+            )
+
+    def test_its_operands_are_unchanged(self) -> None:
+        """Write to the result alone: other ops read the same operands."""
+        for sample in self.samples():
+            inputs = sample.graph().inputs
+            doubled = [x * 2.0 if "float" in x.dtype else x for x in inputs]
+            node = OPS[sample.op](*doubled, **sample.attrs)
+            floats = [x for x in doubled if "float" in x.dtype]
+            later = [x + (node if x.shape == node.shape else 1.0) for x in floats]  # computed after the op
+            graph = Graph(inputs, (node, *later))
+            results, wanted = self._run(graph, *sample.arrays), interpret(graph, numpy_namespace())(*sample.arrays)
+            for result, meant in zip(results[1:], wanted[1:], strict=True):
+                _alike(result, np.asarray(meant), "float64", f"{sample}: it writes to its operands")
+
+    def test_a_kernel_of_arrays_returns_a_new_array(self) -> None:
+        """Return no operand, also of one number, from a kernel for NumPy, and write to none."""
+        numbers = [evolve(x, arrays=tuple(x[(slice(1),) * x.ndim] for x in x.arrays)) for x in self.samples()]
+        for sample in (*self.samples(), *numbers) if self.name == reference() else ():
+            given = [read_only(x) for x in sample.arrays]
+            result = Lowerings(self.name).get(sample.op)(*given, **sample.attrs)
+            assert not any(np.shares_memory(result, x) for x in given), f"{sample}: the result is an operand"
 
     def _agree(self, samples: Sequence[Sample]) -> None:
         for sample, precision in product(samples, TOLERANCE):

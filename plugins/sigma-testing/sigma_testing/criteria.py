@@ -47,8 +47,16 @@ class CriterionSuite(Suite):
         for at, row in enumerate(rows, 1):
             if anew:
                 criterion, memory = self.make(), json.loads(json.dumps(memory))
-            answers.append(criterion.answer(lambda address, row=row: self._read(row, address), memory, Moment(at, at)))  # type: ignore[misc]
+            answer = criterion.answer(lambda address, row=row: self._read(row, address), memory, Moment(at, at))  # type: ignore[misc]
+            assert answer is None or type(answer) is bool, f"it answers {answer!r}. Answer True, False or None."
+            answers.append(answer)
         return answers
+
+    def test_it_declares_a_list_of_addresses(self) -> None:
+        """Return a tuple or a list of addresses from addresses()."""
+        declared = self.make().addresses()
+        assert not isinstance(declared, str), f"addresses() is the text {declared!r}. Return ({declared!r},)."
+        assert all(isinstance(address, str) and address for address in declared), f"no addresses: {declared!r}"
 
     def _read(self, row: Mapping[str, Any], address: str) -> Any:
         declared = self.make().addresses()

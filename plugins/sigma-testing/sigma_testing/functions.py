@@ -19,6 +19,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Backend
@@ -167,6 +168,31 @@ class OpSuite(Suite):
                 np.testing.assert_allclose(
                     self._result(sample.graph(), *sample.arrays), wanted, rtol=1e-10, atol=1e-12, err_msg=str(sample)
                 )
+
+    def test_both_precisions_compute_the_same(self) -> None:
+        """Treat numbers of both precisions alike in the meaning or the expansion."""
+        for sample in self.samples():
+            given = sample.operands("float32")
+            wide = [x.astype(np.float64) if x.dtype == np.float32 else x for x in given]
+            single, double = self._result(sample.graph("float32"), *given), self._result(sample.graph(), *wide)
+            size = np.max(np.abs(double[np.isfinite(double)].astype(float)), initial=1e-30)
+            np.testing.assert_allclose(single, double, rtol=1e-4, atol=1e-4 * size, err_msg=str(sample))
+
+    def test_entries_are_computed_apart_if_its_shape_rule_says_so(self) -> None:
+        """Use shapes.same and shapes.binary only if no entry depends on those at other places, not even by NaN."""
+        if self.make().entries != "apart":
+            return
+        for sample in self.samples():
+            shape = np.broadcast_shapes(*(x.shape for x in sample.arrays))
+            flat = [np.broadcast_to(x, shape).ravel() for x in sample.arrays]
+            half = (len(flat[0]) + 1) // 2
+            first = evolve(sample, arrays=tuple(x[:half] for x in flat))
+            spoilt = [np.where(np.arange(x.size) < half, x, np.nan) if x.dtype == np.float64 else x for x in flat]
+            whole = evolve(sample, arrays=tuple(spoilt))
+            half_alone, together = (self._result(each.graph(), *each.arrays) for each in (first, whole))
+            np.testing.assert_allclose(
+                together[:half], half_alone, rtol=1e-12, err_msg=f"{sample}: entries depend on others"
+            )
 
     def test_meaning_and_expansion_agree(self) -> None:
         """Correct one of them: they are the same function."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
+from sigma_testing.processes import other_process
 from sigma_testing.suite import Suite, alike
 
 
@@ -59,6 +60,14 @@ class InitialiserSuite(Suite):
         for parameter in self.parameters:
             values = [draw(initialiser, parameter).tobytes() for initialiser in (first, first, self.make())]
             assert len(set(values)) == 1
+
+    def test_another_process_draws_the_same_values(self) -> None:
+        """Draw from `draws` alone: hashes of texts and numbers of processes differ from run to run."""
+        for parameter in self.parameters:
+            wanted = draw(self.make(), parameter).tobytes()
+            with other_process(1):
+                other = draw(self.make(), parameter).tobytes()
+            assert alike(other, wanted), "values depend on the process"
 
     def test_returned_values_belong_to_the_caller(self) -> None:
         """Overwrite the drawn values, and draw again."""

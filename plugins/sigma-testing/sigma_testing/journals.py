@@ -1,15 +1,18 @@
-"""Forge journals with valid hashes, to test what a replay detects beyond the hash chain."""
+"""Forge journals with valid hashes, and metrics, to test what a replay detects beyond the hash chain."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from sigma_store.chain import chain_row, hash_of
 from sigma_store.checkpoints.store import MANIFEST, SEAL
+from sigma_store.curves import rows as metric_rows
+from sigma_store.curves_file import CurvesFile
 from sigma_store.files import digest
+from sigma_store.folders import CURVES
 
 Rows = list[dict[str, Any]]
 
@@ -41,3 +44,18 @@ def reseal_journal(path: Path, rows: list[str]) -> None:
         values = json.loads(manifest.read_text())
         manifest.write_text(json.dumps({**values, "chain": {}}))
         (manifest.parent / SEAL).write_text(f"{digest(manifest.read_bytes())}  {MANIFEST}\n")
+
+
+def forge_metrics(run: Path, change: Callable[[Rows], Any]) -> None:
+    """Change the rows of metrics, and write them anew."""
+    rows: Rows = [dict(row) for row in metric_rows(run, print)]
+    change(rows)
+    replace_metrics(run, rows)
+
+
+def replace_metrics(run: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows in place of the metrics of a run."""
+    (run / CURVES).unlink()
+    file = CurvesFile(run / CURVES)
+    for row in rows:
+        file.append(row)

@@ -108,10 +108,10 @@ class MemoryCheckpoints(Checkpoints):
         self.saved[label] = _copy(checkpoint)
 
     def save(self, number: int, checkpoint: Checkpoint) -> Path:
-        """Keep a copy of a checkpoint, with the score that it had; drop those that need not be kept."""
-        before = self.saved.get(str(number))
-        score = before.score if before is not None and checkpoint.score is None else checkpoint.score
-        self.write(str(number), evolve(checkpoint, score=score))
+        """Keep a copy of a checkpoint, with the score and the name that it had; drop those that need not be kept."""
+        if str(number) in self.saved:
+            checkpoint = checkpoint.in_place_of(self.read_manifest(str(number), lambda text: None))
+        self.write(str(number), checkpoint)
         marks = {each: (self.saved[str(each)].score, self.saved[str(each)].keep) for each in self.numbers()}
         for old in self.retention.select_removable(marks, number):
             del self.saved[str(old)]

@@ -124,6 +124,13 @@ class MetricSuite(Suite):
         for sizes in ([1] * count, [count - 1, 1], [1, count - 1], [count // 2, count - count // 2]):
             self.alike(self.evaluate(metric, sizes, rows), self.expected(*rows))
 
+    def test_twice_the_rows_give_the_metric_of_all_of_them(self) -> None:
+        """Divide by the number of rows that value() is given."""
+        prediction, targets = (np.concatenate([x, x]) for x in self.batch())
+        self.alike(
+            self.evaluate(self.make(), [len(targets)], (prediction, targets)), self.expected(prediction, targets)
+        )
+
     def test_the_order_of_rows_does_not_matter(self) -> None:
         """Return sums over rows from totals()."""
         rows = self.batch()

@@ -326,6 +326,19 @@ class OptimiserSuite(Suite):
         for address, value in usual.values.items():
             np.testing.assert_allclose(turned.values[address], value, rtol=1e-9, atol=1e-12, err_msg=address)
 
+    def test_it_moves_by_its_gradients_and_parameters_alone(self) -> None:
+        """Add no constant: with both negated, each step is negated, too, unless it draws random numbers."""
+        mirrored = {address: -value for address, value in START.items()}
+        trials = (
+            Trial(self.make(), small_network),
+            Trial(self.make(), lambda parameters: small_network({a: -x for a, x in parameters.items()}), mirrored),
+        )
+        for trial in trials:
+            trial.run(3)
+        straight, mirror = (trial.values for trial in trials)
+        for address in straight if not trials[0].objective.streams.numbers else ():
+            np.testing.assert_allclose(mirror[address], -straight[address], rtol=1e-9, atol=1e-12, err_msg=address)
+
 
 class GradientOptimiserSuite(OptimiserSuite):
     """Further conformance tests of an optimiser that updates each parameter independently."""
@@ -581,6 +594,12 @@ class ScheduleSuite(Suite):
         whole = self._factors(schedule, iterations, epochs)
         single = [self._factors(schedule, iterations[[i]], epochs[[i]])[0] for i in reversed(range(40))]
         assert whole.tolist() == single[::-1]
+
+    def test_factors_are_not_negative(self) -> None:
+        """End at 0: a negative rate goes up the gradient."""
+        for iterations in (np.arange(40), np.arange(1000, 1040), np.array([10**6, 10**9])):
+            factors = self._factors(self.make(), iterations, iterations / 10)
+            assert (factors >= 0.0).all(), f"a factor of iterations {iterations} is {factors.min()}"
 
     def test_the_arguments_are_not_modified(self) -> None:
         """Pass read-only arrays."""

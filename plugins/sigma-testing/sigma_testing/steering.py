@@ -9,10 +9,12 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -284,6 +286,15 @@ class OperatorSuite(Suite):
             assert not thread.is_alive()
             assert sigma.state == "stopped"
 
+    def test_it_settles_once_after_each_burst_and_returns_at_the_end(self) -> None:
+        """Call work.boundary(), work.advance() and work.settle() in turn; return once work.boundary() is False."""
+        calls: list[str] = []
+        with small_environment(_note_calls(self.make(), calls)) as sigma:
+            sigma.trainer("trainer").fit(epochs=2)
+        own = [name for name in calls if name in ("boundary", "advance", "settle")]
+        turns = re.fullmatch("(boundary (advance settle )?+)*+", "".join(f"{name} " for name in own))
+        assert turns, f"it calls {', '.join(own[:8])}, ... in place of boundary, advance, settle"
+
     def test_a_reset_starts_again_with_the_same_bits(self) -> None:
         """Keep no state of training on the operator."""
         with small_environment(self.make()) as sigma:
@@ -294,6 +305,43 @@ class OperatorSuite(Suite):
             assert trainer.session.moment.iteration == 0
             trainer.fit(epochs=2)
             assert alike(state_bytes(trainer), first)
+
+
+LATE = 1.0  # seconds in which train() returns once training has ended
+
+
+@define(eq=False)
+class _Calls:
+    """A work that notes which of its methods are called, and when training had ended."""
+
+    work: Work
+    calls: list[str]
+    ended: float = inf
+
+    def __getattr__(self, name: str) -> Any:
+        self.calls.append(name)
+        return getattr(self.work, name)
+
+    def boundary(self) -> bool:
+        self.calls.append("boundary")
+        goes_on = self.work.boundary()
+        self.ended = inf if goes_on else time.monotonic()
+        return goes_on
+
+
+def _note_calls(operator: Operator, calls: list[str]) -> Operator:
+    """Return a copy of an operator that notes what it calls, and fails if it lingers after the end."""
+
+    def train(self: Any, work: Work) -> None:
+        noted = _Calls(work, calls)
+        own.train(self, noted)
+        late = time.monotonic() - noted.ended
+        assert late < LATE, f"train() goes on for {late:.1f} seconds after the end"
+
+    own, noting = type(operator), copy(operator)
+    named = {"__module__": own.__module__, "__qualname__": own.__qualname__}
+    noting.__class__ = type(own.__name__, (own,), {**named, "train": train, "__slots__": ()})
+    return noting
 
 
 @define(eq=False, kw_only=True)

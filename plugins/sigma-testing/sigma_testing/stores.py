@@ -19,6 +19,7 @@ import pytest
 from attrs import evolve
 
 from sigma_kernel.contracts.storing import Checkpoint, Retention, Store, StoredRun
+from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError
 from sigma_testing.suite import Suite
 
@@ -36,6 +37,14 @@ def row(iteration: int, **more: Any) -> dict[str, Any]:
     """Return a row of a journal."""
     place = {"iteration": iteration, "epoch": 0, "seconds": 0.0, "session": 1}
     return {"trainer": "trainer", **place, "command": "pause", "by": "", **more}
+
+
+def metrics_row(iteration: int, values: np.ndarray, **place: int) -> dict[str, Any]:
+    """Return a row of metrics."""
+    where = {"trainer": "trainer", "iteration": iteration, "epoch": iteration // 10, "seconds": iteration / 2}
+    last, low, high, mean = map(float, (values[-1], values.min(), values.max(), values.mean()))
+    numbers = {"last": last, "low": low, "high": high, "mean": mean, "count": values.size}
+    return {**where, "branch": 0, "session": 0, "start": 0, **place, "values": {"training.loss": numbers}}
 
 
 def _accept(label: str, found: Checkpoint) -> None:
@@ -191,6 +200,97 @@ class StoreSuite(Suite):
         assert rows[1]["values"]["training.loss"]["last"] is None, "a number that is not finite reads back as None."
         curves = self.open(run).curves(warnings.warn)
         assert curves["trainer"].curves()["training.loss"].values[0] == 0.5
+
+    @pytest.mark.parametrize("most", [5, 40, 1000])
+    def test_curves_are_answered_in_as_many_points_as_are_asked_for(self, tmp_path: Path, most: int) -> None:
+        """Join neighbours without losing an extreme, a mean or a number of values; leave out what is not asked for."""
+        run, draw = self.create(tmp_path), np.random.default_rng(0).normal(size=(300, 4))
+        for number, own in enumerate(draw, 1):
+            run.metrics.append(
+                metrics_row(4 * number, own, start=0 if number <= 200 else 800, branch=int(number > 200))
+            )
+        assert run.journal.durable() is None
+        branched = self.open(run).curves(warnings.warn, Window(names=["training.loss"], most=most))["trainer"]
+        assert [*branched.lines] == ["training.loss"], "curves() has names that are not asked for."
+        assert [branch.number for branch in branched.branches] == [0, 1], "a branch is missing."
+        curve = branched.curves()["training.loss"]
+        assert most / 8 <= len(curve.values) <= most or len(curve.values) == len(draw), "curves() has other points."
+        assert (curve.low.min(), curve.high.max()) == (draw.min(), draw.max()), "an extreme is lost."
+        assert curve.counts.sum() == draw.size, "a point does not say how many values it stands for."
+        assert np.isclose(curve.means @ curve.counts / draw.size, draw.mean()), "the means are others."
+        assert (curve.iterations[-1], curve.values[-1]) == (1200, draw[-1, -1]), "the newest value is missing."
+
+    def test_curves_are_answered_for_a_part_of_an_axis(self, tmp_path: Path) -> None:
+        """Return the points of the part, and one more at each side."""
+        run = self.create(tmp_path)
+        for number in range(1, 101):
+            run.metrics.append(metrics_row(number, np.array([number])))
+        assert run.journal.durable() is None
+        for over, span in (("iteration", (20, 30)), ("second", (10.0, 15.0))):
+            curves = self.open(run).curves(warnings.warn, Window(span=span, over=over))["trainer"].curves()
+            assert curves["training.loss"].iterations.tolist() == [*range(19, 32)], f"another part over {over}s."
+
+    def test_points_of_a_curve_are_read_on_from_a_cursor(self, tmp_path: Path) -> None:
+        """Return those of a window without a cursor; with one, all that came since, on the branch where they came."""
+        run = self.create(tmp_path)
+        reader, cursor, seen = self.open(run), 0, list[tuple[int, int]]()
+        assert reader.points("trainer", "training.loss", Window()) == (0, []), "there are points before the first."
+        for number in range(1, 61):
+            place = {"branch": 1, "start": 20} if number > 40 else {}
+            run.metrics.append(metrics_row(number - 20 * (number > 40), np.array([number]), **place))
+            if number % 15 == 0:
+                assert run.journal.durable() is None
+                cursor, stretches = reader.points("trainer", "training.loss", Window(), cursor)
+                seen += [(stretch.branch, at) for stretch in stretches for at in stretch.curve.iterations.tolist()]
+        wanted = [*((0, at) for at in range(1, 41)), *((1, at) for at in range(21, 41))]
+        assert seen == wanted, "points are missing, or come twice."
+        few = reader.points("trainer", "training.loss", Window(most=10))
+        assert few[0] == cursor, "a cursor depends on the window."
+        assert sum(stretch.curve.counts.sum() for stretch in few[1]) == 60
+
+    def test_a_cursor_does_not_go_on_over_points_that_a_resume_replaced(self, tmp_path: Path) -> None:
+        """Answer 0 without points however many the new session has by then, also if none is of that name."""
+        run, wanted = self.create(tmp_path), Window()
+        for number in range(1, 31):
+            run.metrics.append(metrics_row(number, np.array([1.0])))
+        assert run.journal.durable() is None
+        again = self.open(run)
+        again.lock()
+        again.reopen(None, again.excerpt(["trainer"], warnings.warn))
+        before, _ = again.points("trainer", "training.loss", wanted)
+        for number in range(21, 61):
+            values = {
+                "other" if number == 21 else "training.loss": metrics_row(1, np.array([2.0]))["values"]["training.loss"]
+            }
+            again.metrics.append({**metrics_row(number, np.array([2.0]), session=1, start=20), "values": values})
+            if number in (21, 22, 30, 60):
+                assert again.journal.durable() is None
+                points = again.points("trainer", "training.loss", wanted, before)
+                assert points == (0, []), "points go on after those that were replaced."
+        cursor, (stretch,) = again.points("trainer", "training.loss", wanted)
+        assert stretch.curve.iterations.tolist() == [*range(1, 21), *range(22, 61)]
+        again.metrics.append(metrics_row(61, np.array([3.0]), session=1, start=20))
+        assert again.journal.durable() is None
+        _, (added,) = again.points("trainer", "training.loss", wanted, cursor)
+        assert added.curve.iterations.tolist() == [61], "a cursor of the new session does not go on."
+        again.release()
+
+    def test_rows_that_a_run_was_reopened_for_follow_those_that_are_there(self, tmp_path: Path) -> None:
+        """Replace what a killed process measured after the start of the next one."""
+        run = self.create(tmp_path)
+        for number in range(1, 31):
+            run.metrics.append(metrics_row(number, np.array([1.0 if number <= 20 else -9.0])))
+        assert run.journal.durable() is None
+        again = self.open(run)
+        again.lock()
+        again.reopen(None, again.excerpt(["trainer"], warnings.warn))
+        again.metrics.append(metrics_row(25, np.array([2.0]), session=1, start=20))
+        assert again.journal.durable() is None
+        for most in (1000, 6):
+            curve = self.open(run).curves(warnings.warn, Window(most=most))["trainer"].curves()["training.loss"]
+            assert curve.counts.sum() == 21, "rows that were replaced are still there, or others are not."
+            assert (curve.low.min(), curve.high.max()) == (1.0, 2.0)
+        again.release()
 
     def test_a_run_goes_on_after_its_rows_with_a_configuration_that_is_committed(self, tmp_path: Path) -> None:
         """Append after the rows that are there; write a new configuration only once that is committed."""

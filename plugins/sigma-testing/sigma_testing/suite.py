@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
 from inspect import getdoc
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
 
 from sigma_kernel.errors import component_name, error_text
+from sigma_testing.guard import SECONDS, guard
 
 FAILURES = (Exception, pytest.fail.Exception)
 FIRST = "test_it_can_be_made_and_used"
@@ -28,7 +29,8 @@ def explain_failures(test: Callable[..., None]) -> Callable[..., None]:
     @wraps(test)
     def run(suite: Suite, *given: Any, **settings: Any) -> None:
         try:
-            test(suite, *given, **settings)
+            with guard(suite.prints, suite.seconds):
+                test(suite, *given, **settings)
         except FAILURES as error:
             needs = suite.make if test.__name__ in vars(Suite) else suite.use
             if test.__name__ != FIRST and (why := _unusable(suite, needs)):
@@ -41,7 +43,8 @@ def explain_failures(test: Callable[..., None]) -> Callable[..., None]:
 def _unusable(suite: Suite, needs: Callable[[], Any]) -> str:
     """Return why the component cannot be made or used at all; empty if it can."""
     try:
-        needs()
+        with guard(suite.prints, suite.seconds):
+            needs()
     except FAILURES as error:
         return f"{type(suite).__name__}: it cannot be made and used ({_came(error)})"
     return ""
@@ -66,6 +69,7 @@ def _came(error: BaseException) -> str:
     """Return the message of an error on one line, without the compared values."""
     text = str(error) if isinstance(error, (AssertionError, pytest.fail.Exception)) else error_text(error)
     first, *more = [line.strip() for line in text.splitlines() if line.strip()] or ["it does not hold"]
+    first = "it does not hold" if first in ("assert False", "assert not True") else first
     more = [line for line in more[:1] if line.startswith("Mismatched")]  # of NumPy's comparisons
     return ", ".join([first, *more]).removesuffix(".")
 
@@ -73,8 +77,13 @@ def _came(error: BaseException) -> str:
 class Suite(ABC):
     """Conformance tests of one component, to inherit.
 
-    A component that cannot be made or used at all fails in one test; all others that fail are then skipped.
+    A component that cannot be made or used at all fails in one test; all others that fail are then skipped. Each test
+    has a time limit of so many ``seconds``, and leaves the process as it was; only a component that ``prints`` writes
+    to standard output.
     """
+
+    prints: ClassVar[bool] = False
+    seconds: ClassVar[float] = SECONDS
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Let failures of this package's tests state the expectation."""

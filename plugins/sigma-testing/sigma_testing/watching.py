@@ -39,7 +39,8 @@ from sigma_kernel.contracts import (
     Ticket,
     View,
 )
-from sigma_kernel.curves import Curve, downsample
+from sigma_kernel.contracts.storing import ALL
+from sigma_kernel.curves import BranchedCurves, Curve, Window, downsample
 from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
 from sigma_kernel.registry.addresses import matches
 from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes, wait_until
@@ -55,6 +56,10 @@ class FakeTrainerView:
     def stretches(self, name: str, after: int = 0, most: int = 2000) -> tuple[int, list[Stretch]]:
         """Return the measured values after a cursor."""
         return self.view.stretches(f"{self.view.names[0]}.{name}", after, most)
+
+    def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the measured values in a window, or after a cursor."""
+        return self.view.points(f"{self.view.names[0]}.{name}", window, after)
 
     def branches(self) -> list[Branch]:
         """Return the only branch."""
@@ -180,6 +185,12 @@ class FakeView:
         curve = Curve(at, at * 0, at * 0.1, *3 * [values[after:]])
         return len(values), [Stretch(0, downsample(curve, most))] if len(at) else []
 
+    def points(self, address: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the measured values in a window, or after a cursor."""
+        cursor, stretches = self.stretches(address, after, ALL)
+        lines = dict(enumerate(stretch.curve for stretch in stretches))
+        return cursor, stretches if after else window.cut(BranchedCurves([Branch(0)], {"": lines})).stretches("")
+
     def trainers(self) -> list[str]:
         """Return the names that were given."""
         return self.names
@@ -272,10 +283,31 @@ class ViewSuite(Suite):
                     assert np.nanmin(thin.curve.low) == np.nanmin(full.curve.low)
                     assert np.nanmax(thin.curve.high) == np.nanmax(full.curve.high)
 
+    def test_the_points_of_a_chart_are_as_many_as_it_asks_for_and_go_on_from_a_cursor(self) -> None:
+        """Return them without losing an extreme, and nothing twice."""
+        with self.make() as view:
+            for trainer in view.trainers():
+                address = f"{trainer}.training.loss"
+                cursor, every_one = view.points(address, Window(most=ALL))
+                few = view.points(address, Window(most=4))[1]
+                assert [stretch.branch for stretch in few] == [stretch.branch for stretch in every_one]
+                assert sum(len(stretch.curve.values) for stretch in few) <= max(4, len(few))
+                for extreme, of in ((np.nanmin, "low"), (np.nanmax, "high")):
+                    extremes = [
+                        extreme([extreme(getattr(stretch.curve, of)) for stretch in all_]) for all_ in (few, every_one)
+                    ]
+                    assert extremes[0] == extremes[1]
+                last = every_one[-1].curve.iterations[-1]
+                for stretch in view.points(address, Window(), cursor)[1]:
+                    assert stretch.branch != every_one[-1].branch or (stretch.curve.iterations > last).all()
+                beyond = view.points(address, Window(span=(1e12, 2e12)))[1]
+                assert sum(len(stretch.curve.values) for stretch in beyond) <= len(beyond), "only what lies nearest."
+
     def test_what_was_not_measured_is_empty(self) -> None:
         """Return cursor 0 and no stretches."""
         with self.make() as view:
             assert view.stretches(f"{view.trainers()[0]}.never.measured") == (0, [])
+            assert view.points(f"{view.trainers()[0]}.never.measured", Window()) == (0, [])
 
     def test_every_layer_has_its_sources_before_it(self) -> None:
         """Return the layers in the order of the network."""
@@ -371,6 +403,12 @@ class PanelSuite(Suite):
         script = self.make().script
         match = re.search(r"\beval\s*+\(|\bnew Function\b|https?://|\binnerHTML\b|\.style\s*+=", script)
         assert not match, f"the page allows no {match and match[0]}: scripts and styles come from its files alone."
+
+    def test_its_script_ends_what_it_begins(self) -> None:
+        """Return a function from an effect that clears its timers and listeners."""
+        script, ends = self.make().script, {"setInterval": "clearInterval", "addEventListener": "removeEventListener"}
+        left = [begin for begin, end in ends.items() if f"{begin}(" in script and f"{end}(" not in script]
+        assert not left, f"it calls {left[0]}, and never {ends[left[0]]}: a panel that is closed goes on."
 
 
 class MonitorSuite(Suite):

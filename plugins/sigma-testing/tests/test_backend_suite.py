@@ -55,6 +55,33 @@ class Sharing(NullBackend):
         return host
 
 
+class BySpecs(Faulty):
+    """Keeps what it compiled by the specs of the inputs and the last ops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[Any, Callable[..., Any]] = {}
+
+    def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Any]]:
+        key = tuple(str(x.spec) for x in graph.inputs), tuple(x.op for x in graph.outputs)
+        return self.kept.setdefault(key, super().lower(graph, donate))
+
+
+class Sorting(NullBackend):
+    """Takes rows in another order."""
+
+    def take(self, array: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        return array[np.sort(rows)]
+
+
+class WritesWhatItShares(NullBackend):
+    """Writes to the memory of the host."""
+
+    def share(self, host: np.ndarray) -> np.ndarray:
+        host[...] = host
+        return host
+
+
 class Exposing(NullBackend):
     """Gives its own memory to the host."""
 
@@ -187,6 +214,9 @@ def _no_empty(values: list[np.ndarray], *_: Any) -> list[np.ndarray]:
 
 BACKENDS: dict[str, tuple[Callable[[], Backend], str]] = {
     "the caller's memory": (Sharing, "test_arrays_on_the_device_are_copies"),
+    "graphs by their specs": (BySpecs, "test_graphs_of_equal_specs_are_compiled_apart"),
+    "sorted rows": (Sorting, "test_rows_are_taken_in_the_order_of_their_indices"),
+    "memory that it shares": (WritesWhatItShares, "test_shared_arrays_are_not_written"),
     "its own memory": (Exposing, "test_results_share_no_memory_with_operands"),
     "views of operands": (Views, "test_results_share_no_memory_with_operands"),
     "the results of the previous call": (Forgetful, "test_results_survive_the_next_call"),

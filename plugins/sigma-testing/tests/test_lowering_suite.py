@@ -81,7 +81,24 @@ class Steep(TestNumpy):
 
 
 # -- the suite detects faults ------------------------------------------------------------------------------------------
+OVERWRITES = """
+import numpy as np
+
+
+def array(x, y):
+    np.divide(x, np.abs(x) + 1, out=x)
+    return x * y
+"""
+OPERAND = """
+import numpy as np
+
+
+def array(x, y):
+    return np.multiply(x / (np.abs(x) + 1), y) if x.size > 1 else x
+"""
 WRONG = {
+    "test_rows_of_any_length_agree_with_the_op": "x / (np.abs(x) + 1) * y * (1 + (x.shape[-1] > 1024))",
+    "test_numbers_of_every_size_agree_with_the_op": "x / (np.abs(x) + 1) * y + 0.25 * ((x > 0.123) & (x < 0.124))",
     "test_values_shapes_and_dtypes_agree_with_the_op": "x / (np.abs(x) + 1.001) * y",
     "test_edge_values_agree_with_the_op": "np.nan_to_num(x / (np.abs(x) + 1) * y)",
     "test_equal_operands_give_equal_bits_in_any_row": "x / (np.abs(x) + 1) * y + np.arange(x.size).reshape(x.shape)",
@@ -92,6 +109,20 @@ WRONG = {
 def test_the_suite_fails_on_a_wrong_kernel(kernel, test):
     kernel(f"import numpy as np\ndef array(x, y):\n    return ({WRONG[test]}).astype(x.dtype)\n")
     with pytest.raises(AssertionError):
+        getattr(TestNumpy(), test)()
+
+
+@pytest.mark.parametrize(
+    ("text", "test"),
+    [
+        (OVERWRITES, "test_its_operands_are_unchanged"),
+        (OVERWRITES, "test_a_kernel_of_arrays_returns_a_new_array"),
+        (OPERAND, "test_a_kernel_of_arrays_returns_a_new_array"),
+    ],
+)
+def test_the_suite_fails_on_a_kernel_that_takes_its_operands(kernel, text, test):
+    kernel(text)
+    with pytest.raises((AssertionError, ValueError)):
         getattr(TestNumpy(), test)()
 
 

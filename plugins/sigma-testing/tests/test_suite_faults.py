@@ -52,6 +52,11 @@ class Error(Metric):
         return f.sum(f.abs(prediction - targets))
 
 
+class ItsOwnCount(Error):
+    def value(self, totals: np.ndarray, rows: int) -> float:
+        return float(totals) / len(ROWS[0])
+
+
 class MeanOfEachBatch(Error):
     def totals(self, prediction: Node, targets: Node) -> Node:
         return f.mean(f.abs(prediction - targets))
@@ -172,6 +177,7 @@ DRAW = np.random.default_rng(0)
 ROWS = (DRAW.normal(size=9).astype(np.float32), DRAW.normal(size=9).astype(np.float32))
 METRICS = {
     Error: set(),
+    ItsOwnCount: {"test_twice_the_rows_give_the_metric_of_all_of_them"},
     MeanOfEachBatch: {"test_batches_of_any_size_give_the_metric_of_all_rows"},
     PerRow: {"test_totals_have_the_same_shape_for_any_number_of_rows"},
     KeepsAFewRows: {"test_totals_have_the_same_shape_for_any_number_of_rows"},

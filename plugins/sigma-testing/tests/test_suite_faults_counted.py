@@ -18,6 +18,7 @@ from . import (
     test_suite_faults_of_layers as layers,
     test_suite_faults_of_operators as operators,
     test_suite_faults_of_optimisers as optimisers,
+    test_suite_faults_of_traits as traits,
     test_suites as plugins,
 )
 
@@ -31,7 +32,8 @@ TABLES: dict[str, Mapping[Any, Any]] = {
     "commands": launching.COMMANDS, "operators": operators.OPERATORS, "monitors": operators.MONITORS,
     "plugins": plugins.BROKEN, "encoders": encoders.ENCODERS,
     "inspectors": inspectors.INSPECTORS,
-    "augmentations": augmentations.AUGMENTATIONS,
+    "augmentations": augmentations.AUGMENTATIONS, "traits of layers": traits.LAYERS, "traits of costs": traits.COSTS,
+    "traits of preprocessors": traits.PREPROCESSORS,
 }  # fmt: skip
 
 

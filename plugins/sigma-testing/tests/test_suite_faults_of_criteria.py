@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from attrs import frozen
 
@@ -30,6 +31,17 @@ class Above(Criterion):
 class Undeclared(Above):
     def addresses(self) -> tuple[str, ...]:
         return ()
+
+
+class OneAddress(Above):
+    def addresses(self) -> Any:
+        return self.value
+
+
+class OfNumPy(Above):
+    def answer(self, lookup: Callable[[str], Any], memory: dict[str, Any], moment: Moment) -> Any:
+        answer = super().answer(lookup, memory, moment)
+        return None if answer is None else np.bool_(answer)
 
 
 class Certain(Above):
@@ -83,6 +95,8 @@ class Aboves(CriterionSuite):
         (Above, ""),
         (Wrong, "test_it_answers_what_is_expected"),
         (Undeclared, "test_it_answers_what_is_expected"),
+        (OneAddress, "test_it_declares_a_list_of_addresses"),
+        (OfNumPy, "test_it_answers_what_is_expected"),
         (Forgetful, "test_its_memory_is_plain_data_and_is_its_only_state"),
         (Optimistic, "test_it_does_not_hold_where_values_are_unpublished_or_not_numbers"),
         (Certain, "test_it_does_not_hold_where_values_are_unpublished_or_not_numbers"),

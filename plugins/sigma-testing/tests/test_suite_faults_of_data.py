@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import IO, Any
@@ -38,6 +39,18 @@ class Numbers(Dataset):
     def block(self, block: int) -> Mapping[str, np.ndarray]:
         rows = np.arange(self.sizes[block], dtype=np.int32) + 10 * block
         return {"inputs": np.repeat(rows[:, None], 3, axis=1).astype(np.float32), "targets": rows}
+
+
+class ByProcess(Numbers):
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        rows = super().block(block)
+        return {**rows, "inputs": rows["inputs"] + np.float32(os.getpid() % 7)}
+
+
+class BigEndian(Numbers):
+    def block(self, block: int) -> Mapping[str, np.ndarray]:
+        rows = super().block(block)
+        return {**rows, "inputs": rows["inputs"].astype(">f4")}
 
 
 class SharesArrays(Numbers):
@@ -188,6 +201,8 @@ BY_NAME = "test_columns_are_matched_by_name_and_never_by_position"
 OTHER_BLOCKS = "test_blocks_do_not_depend_on_what_was_read_before"
 DATASETS: dict[type[Dataset], str] = {
     Numbers: "",
+    ByProcess: "test_blocks_do_not_depend_on_the_process",
+    BigEndian: "test_blocks_have_the_declared_shapes_and_dtypes",
     SharesArrays: "test_a_block_that_a_reader_overwrites_is_read_again_as_it_was",
     RefillsOneArray: "test_a_block_stays_as_it_is_while_others_are_read",
     CallOrder: OTHER_BLOCKS,

@@ -9,8 +9,10 @@ from types import ModuleType
 import pytest
 
 import sigma_testing
-from sigma_testing import InvariantError, simulate_group
+from sigma_testing import InvariantError, simulate_asynchronous_group, simulate_group
+from sigma_testing.group import asynchronous
 from sigma_training.group import member
+from sigma_training.group.asynchronous import SumWindow
 
 MODULES = ("shares", "silence", "group", "member")  # of sigma_training.group, in import order
 SEEDS = 1000  # drawn at most to find a fault
@@ -48,6 +50,9 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # a module, what it says, and what 
     "a burst from elsewhere is computed": ("group", "if event.begin != here:", "if False:"),
     "a burst is committed before all have computed": ("group", "len(self.computed) == len(self.members)",
                                                       "len(self.computed) >= len(self.members) - 1"),
+    "records of members are lost": ("group", "[report.records for report in reports]", "[reports[0].records]"),
+    "a burst without iterations never counts": ("group", "event.commit.position <= self.commit.position",
+                                                "event.commit.position.iteration <= self.commit.position.iteration"),
     "a burst is committed and begun again": ("group", "= reports[0].commit, None, False",
                                              "= reports[0].commit, self.burst, False"),
     "a burst is ordered before all have joined": ("group", "if len(self.joined) < len(self.members) or not",
@@ -60,6 +65,10 @@ FAULTS: dict[str, tuple[str, str, str]] = {  # a module, what it says, and what 
     "live values are those of the beginning": ("group", "group.burst.end, group.burst.live,",
                                                "group.burst.end, dict.fromkeys(group.burst.live, 0),"),
     "members do not hear of a commit": ("group", '[*orders, self._notice("committed"', '[self._notice("committed"'),
+    "a state is measured by the first alone": ("group", "[report.records for report in reports]",
+                                               "[reports[0].records]"),
+    "what is measured counts as earlier": ("group", "event.commit.position <= self.commit.position",
+                                           "event.commit.position.iteration <= self.commit.position.iteration"),
     # -- states --
     "a state is copied from a lost worker": ("group", "self.holders &= {*self.members}", "self.holders |= set()"),
     "the group never goes back": ("group", "notices += [] if self.holders else self._rewind()", "notices += []"),
@@ -152,6 +161,41 @@ def test_the_same_modules_without_a_fault_keep_all_invariants() -> None:
     planted = plant()
     assert planted["group"].assign_shards is planted["shares"].assign_shards  # not the one that is installed
     assert simulate_groups(planted, 40) == [simulate_group(seed) for seed in range(40)]
+
+
+class Wide(SumWindow):
+    """A worker computes one iteration too many before it waits."""
+
+    @property
+    def waits(self) -> bool:
+        return self.computed == self.end or self.computed - self.taken > self.staleness + 1
+
+
+class Shut(SumWindow):
+    """A worker ends at once after a loss that is not finite, and others wait for it."""
+
+    def close(self) -> None:
+        self.end = max(self.computed, self.taken)
+
+
+class Fresh(SumWindow):
+    """A worker says that its gradients lack nothing."""
+
+    def compute(self) -> tuple[int, int]:
+        return super().compute()[0], 0
+
+
+@pytest.mark.parametrize("window", [Wide, Shut, Fresh])
+def test_a_fault_in_how_far_workers_are_ahead_is_found(
+    window: type[SumWindow], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asynchronous, "SumWindow", window)
+    with pytest.raises(InvariantError, match="^seed "):
+        sum(simulate_asynchronous_group(seed, 2) for seed in range(SEEDS))
+
+
+def test_workers_that_are_ahead_keep_all_invariants() -> None:
+    assert sum(simulate_asynchronous_group(seed, 1 + seed % 5) for seed in range(40)) > 4000
 
 
 def test_the_simulator_is_public() -> None:

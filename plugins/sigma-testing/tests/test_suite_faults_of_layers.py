@@ -350,6 +350,13 @@ OF_OPS: dict[str, tuple[dict[str, Any], str]] = {
     "overwrites": ({"expansion": None, "meaning": _overwrites}, "test_operands_are_unchanged"),
     "nothing": ({"expansion": None, "meaning": None},
         "test_it_is_in_the_table_under_the_name_of_its_distribution"),
+    "single precision": (
+        {"expansion": None, "meaning": lambda ns, x, y: x * x * y if x.dtype == "float64" else x * x * (y + y / 300)},
+        "test_both_precisions_compute_the_same"),
+    "folded": ({"expansion": lambda x, y: f.square(x) * y + f.max(x) * 1e-3, "meaning": None},
+        "test_entries_are_computed_apart_if_its_shape_rule_says_so"),
+    "folded by NaN": ({"expansion": lambda x, y: f.square(x) * y + 0.0 * f.sum(x), "meaning": None},
+        "test_entries_are_computed_apart_if_its_shape_rule_says_so"),
     "anything": ({"shape": lambda *x, **_: x[0], "dtype": lambda *_, **__: "float64"},
         "test_operands_that_it_cannot_take_are_refused_with_its_name"),
 }  # fmt: skip

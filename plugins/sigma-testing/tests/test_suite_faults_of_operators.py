@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -33,10 +34,33 @@ class OneTooMany(Operator):
         work.advance(1)
 
 
+class NeverSettles(Operator):
+    def train(self, work: Work) -> None:
+        while work.boundary():
+            work.advance(work.distance())
+
+
+class SettlesTwice(Operator):
+    def train(self, work: Work) -> None:
+        while work.boundary():
+            work.advance(work.distance())
+            work.settle()
+            work.settle()
+
+
+class Lingers(Operator):
+    def train(self, work: Work) -> None:
+        Sweep().train(work)
+        time.sleep(1.1)
+
+
 OPERATORS: dict[type[Operator], str] = {
     PastTheDuePoint: "test_hooks_fire_exactly_when_they_are_due",
     TwoEpochs: "test_training_stops_at_the_goal",
     OneTooMany: "test_training_stops_at_the_goal",
+    NeverSettles: "test_it_can_be_made_and_used",
+    SettlesTwice: "test_it_settles_once_after_each_burst_and_returns_at_the_end",
+    Lingers: "test_it_settles_once_after_each_burst_and_returns_at_the_end",
 }
 
 

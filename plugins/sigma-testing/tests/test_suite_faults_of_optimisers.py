@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -121,6 +122,9 @@ OPTIMISERS: dict[str, tuple[Callable[[], GradientOptimiser], str]] = {
     "a setting that is ignored": (
         lambda: Heavy(rule=lambda g, p, v, step, rate, friction: momentum(g, p, v, step, rate, 0.9 + friction * 0.0)),
         "test_every_live_setting_has_an_effect"),
+    "a constant bias": (
+        lambda: Heavy(rule=lambda g, *rest: momentum(g + 0.1, *rest)),
+        "test_it_moves_by_its_gradients_and_parameters_alone"),
     "the order of parameters": (ByOrder, "test_the_order_of_parameters_does_not_matter"),
     "wrong for large gradients": (
         lambda: Heavy(rule=lambda g, *rest: momentum(f.clip(g, -100.0, 100.0), *rest)), EXPECTED),
@@ -303,6 +307,11 @@ class Falling(Schedule):
         return 1.0 / (1.0 + iterations)
 
 
+class BelowZero(Falling):
+    def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+        return 1.0 - iterations / 100.0
+
+
 class Counted(Falling):
     calls = 0
 
@@ -347,6 +356,7 @@ class Exploding(Falling):
 
 SCHEDULES: dict[type[Schedule], str] = {
     Falling: "",
+    BelowZero: "test_factors_are_not_negative",
     Counted: "test_a_long_burst_equals_many_short_bursts",
     FromTheFirst: "test_a_long_burst_equals_many_short_bursts",
     Cached: "test_factors_depend_on_the_clock_alone",
@@ -429,6 +439,12 @@ INITIALISERS: dict[str, tuple[Callable[[], Initialiser], str]] = {
     "no key for vectors": (
         lambda: Spread(lambda a, p, draws: draws.normal(p.shape) if len(p.shape) > 1 else np.ones(p.shape)),
         "test_another_seed_or_parameter_gives_other_values"),
+    "a hash of the address": (
+        lambda: Spread(lambda a, p, draws: draws.normal(p.shape) / p.fan_in**0.5 + hash(a) % 7 * 1e-3),
+        "test_another_process_draws_the_same_values"),
+    "the number of the process": (
+        lambda: Spread(lambda a, p, draws: draws.normal(p.shape) / p.fan_in**0.5 + os.getpid() * 1e-9),
+        "test_another_process_draws_the_same_values"),
     "kept arrays": (Keeps, "test_returned_values_belong_to_the_caller"),
     "single precision": (
         lambda: Spread(lambda a, p, draws: (draws.normal(p.shape) / p.fan_in**0.5).astype(np.float32)),

@@ -21,6 +21,7 @@ FAULTS = {
     "eval": evolve(GOOD, script=GOOD.script + "eval('1');"),
     "url": evolve(GOOD, script=GOOD.script + "fetch('https://x');"),
     "style": evolve(GOOD, script=GOOD.script + "node.style = 'color: red';"),
+    "timer": evolve(GOOD, script=GOOD.script + "setInterval(draw, 10);"),
     "html": evolve(GOOD, script=GOOD.script + "node.innerHTML = text;"),
 }
 

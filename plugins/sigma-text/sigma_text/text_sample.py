@@ -15,7 +15,7 @@ from sigma_kernel.settings import and_, finite, ge, le, min_len, whole
 class TextSample(Hook):
     """Continue a text by the network that is trained; log the whole, and publish it as ``text.sample``.
 
-    The run folder's ``metrics.jsonl`` has it among the ``texts`` of the row of its epoch.
+    The run folder's ``curves.bin`` has it among the ``texts`` of the row of its epoch.
     ``sigma predict RUN --text`` writes the same for the same parameters, length, temperature and seed.
 
     Args:

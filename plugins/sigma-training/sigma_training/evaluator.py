@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -41,9 +41,12 @@ from sigma_training.data.preprocessing import (
     conform,
     is_finite,
 )
+from sigma_training.passes import SplitPass, SplitPiece, join_pieces
 
 EDITED = "default:edited-rows"  # the data set that leaves rows of another one out, and gives them other labels
-TOGETHER = 4096  # rows that are judged at once
+TOGETHER = 4096  # rows that are judged at once, and that a worker evaluates at once
+
+Delegate = Callable[[Steps, SplitPass], Iterable[SplitPiece] | None]
 
 
 def join_losses(parts: Sequence[RowLosses]) -> RowLosses:
@@ -95,6 +98,7 @@ class Evaluator:
     _edited: dict[str, Dataset] = field(factory=dict, init=False)
     _feeds: dict[tuple[str, bool], Feed] = field(factory=dict, init=False)
     _rows: RowRecords = field(init=False)
+    _delegate: Delegate | None = field(default=None, init=False)
 
     @_rows.default
     def _(self) -> RowRecords:
@@ -123,16 +127,11 @@ class Evaluator:
         If there are several costs, each is ``cost.<name>``.  The split is ``edited``, or as it is in the data set.
         """
         model = self.programs.model
-        metrics = model.per_output(resolve_components(model.resolve, "metrics", Metric, chosen))
-        totals, rows = dict[str, Any](), 0
+        resolved = resolve_components(model.resolve, "metrics", Metric, chosen)
+        metrics, totals, rows = model.per_output(resolved), dict[str, Any](), 0
         with self.alone:
-            feed = self._feed(on, edited)
-            at = feed.start()
-            while at.epoch == 0:
-                batches = feed.next_batches(at, feed.iterations_per_epoch)
-                ring = self._ring(evaluation_step, steps, batches, tuple(metrics.items()))
-                totals, rows = merge_totals(totals, ring, metrics), rows + batches.rows.size
-                at = feed.advance(at, batches, len(batches.rows))
+            for piece in join_pieces(self._pass(steps, SplitPass(on, edited, resolved))):
+                totals, rows = merge_totals(totals, piece.records, metrics), rows + piece.rows
         return evaluate_totals(totals, metrics, rows)
 
     def read(self, on: str) -> None:
@@ -158,6 +157,31 @@ class Evaluator:
         step, program = programs.get(kind, at.rows.shape[1], *about)
         return program.run(steps.arrays, at.block, at.rows, steps.steer(step), len(at.rows)).ring
 
+    # -- passes over a split -------------------------------------------------------------------------------------------
+    def delegate_to(self, delegate: Delegate) -> None:
+        """Ask others for what passes measure, from now on; for None, a pass is measured here, to the same bits."""
+        self._delegate = delegate
+
+    def _pass(self, steps: Steps, what: SplitPass) -> Iterable[SplitPiece]:
+        pieces = None if self._delegate is None else self._delegate(steps, what)
+        return self.measure(steps, what) if pieces is None else pieces
+
+    def measure(self, steps: Steps, what: SplitPass, part: int = 0, parts: int = 1) -> Iterator[SplitPiece]:
+        """Yield what one of several parts of a pass measures, in the order of its rows."""
+        feed, model = self._feed(what.on, what.edited), self.programs.model
+        count = feed.iterations_per_epoch
+        done, end = count * part // parts, count * (part + 1) // parts
+        most = count if what.metrics is not None and parts == 1 else max(1, TOGETHER // feed.batch_size)
+        about = () if what.metrics is None else (tuple(model.per_output(what.metrics).items()),)
+        while done < end:
+            batches = feed.next_batches(at := feed.seek(done), min(most, end - done))
+            n, size = batches.rows.shape
+            if what.metrics is None:
+                yield SplitPiece(at.block, size, n, self._row_losses(steps, batches, feed.numbers(at)))
+            else:
+                yield SplitPiece(at.block, size, n, self._ring(evaluation_step, steps, batches, *about))
+            done += n
+
     # -- rows ----------------------------------------------------------------------------------------------------------
     def losses(self, steps: Steps, on: str, most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split alone, in the order of their numbers.
@@ -165,12 +189,7 @@ class Evaluator:
         With ``most``, return that many rows, the greatest losses first; one that is not a number is the greatest.
         """
         with self.alone:
-            feed, parts = self._feed(on, edited=True), list[RowLosses]()
-            at = feed.start()
-            while at.epoch == 0:
-                batches = feed.next_batches(at, max(1, TOGETHER // feed.batch_size))
-                parts.append(self._row_losses(steps, batches, feed.numbers(at)))
-                at = feed.advance(at, batches, len(batches.rows))
+            parts = [piece.records for piece in self._pass(steps, SplitPass(on))]
         return join_losses(parts) if most is None else join_losses(parts).worst(most)
 
     def _row_losses(self, steps: Steps, at: Batches, named: np.ndarray) -> RowLosses:

@@ -11,7 +11,7 @@ from attrs import define, field
 from sigma_kernel.contracts.commanding import Command
 from sigma_kernel.contracts.running import Goals, Lifecycle, TrainerReport
 from sigma_kernel.contracts.storing import Excerpt, Log, StoredRun
-from sigma_kernel.errors import SigmaStateError, error_text
+from sigma_kernel.errors import SigmaDifferenceError, SigmaStateError, error_text
 from sigma_step.model import EPOCH, LAYERS
 from sigma_training.baselines.advice import compare_baselines
 from sigma_training.baselines.measuring import measure_baselines
@@ -21,9 +21,11 @@ from sigma_training.commands.stop import StopTraining
 from sigma_training.components import Settings
 from sigma_training.history.digests import little_endian
 from sigma_training.runs import resume as resuming
+from sigma_training.runs.moments import RunMoment
 from sigma_training.session.progress import Phase
 from sigma_training.session.queue import Request
 from sigma_training.session.session import Session
+from sigma_training.session.state import TIMED
 
 
 @define(eq=False)
@@ -71,7 +73,9 @@ class SessionLifecycle(Lifecycle):
         session = self.session
         edited = {split: session.setup.counts(split) for split in session.state.data.get("edits", ())}
         metrics, baselines = _last_metrics(session), self._baselines or {}
-        results = metrics, edited, baselines, tuple(compare_baselines(metrics, baselines, session.setup.direction))
+        advice = [*compare_baselines(metrics, baselines, session.setup.direction)]
+        advice += [] if session.setup.is_reproducible else [TIMED]
+        results = metrics, edited, baselines, advice
         return TrainerReport(session.status, session.backend_name, session.moment, *results, session.progress.cause)
 
     def conclude(self) -> None:
@@ -113,7 +117,8 @@ class SessionLifecycle(Lifecycle):
             if not again:
                 loop.begin(*goals)
             self.session.setup.operator.train(loop)
-            loop.end()
+            if not self.session.replayer.has_arrived:
+                loop.end()
         except BaseException as error:
             loop.fail(error)
             raise
@@ -127,7 +132,7 @@ class SessionLifecycle(Lifecycle):
         if replay is not None and not session.progress.underway:
             session.replayer.replay_rows(replay)  # commands from before training began
         failure: Exception | None = None
-        while True:
+        while not session.replayer.has_arrived:
             failure = self._train_until_failure(again=failure is not None and session.progress.underway)
             if replay is None or replay.left or not replay.rows:
                 if failure is None or not wait(failure):
@@ -228,6 +233,20 @@ class SessionLifecycle(Lifecycle):
         """Return the first difference that the replay has found."""
         replay = self.session.recorder.replay
         return (replay and replay.differs) or ""
+
+
+def recall_moment(lifecycle: SessionLifecycle, run: StoredRun, journal: Excerpt, moment: RunMoment, log: Log) -> None:
+    """Go to a moment of a run: restore the newest state before it, and replay the journal up to it.
+
+    Raises SigmaStateError for a moment that the run does not know, SigmaDifferenceError if the replay differs.
+    """
+    session = lifecycle.session
+    resuming.go_to(run, session, journal, moment, log)
+    lifecycle.claim()
+    lifecycle.train_or_replay()
+    if lifecycle.difference or not session.replayer.has_arrived:
+        where = lifecycle.difference or f"iteration {session.moment.iteration}, where training ends"
+        raise SigmaDifferenceError(f"{session.setup.name}: differs from the journal. At {where}.")
 
 
 def _last_metrics(session: Session) -> dict[str, float]:

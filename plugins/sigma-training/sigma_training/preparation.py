@@ -196,7 +196,19 @@ class Stages:
             raise SigmaConfigError(f"{settings.name}.last_batch: must be 'keep' or 'drop' (got {last!r}).")
         seed, steps = settings.seed, settings.augmentations
         augmenter = Augmenter(seed, steps) if steps else None
-        return Feed(training, size, seed, dict, np.asarray, settings.iterator, last == "keep", augmenter=augmenter)
+        order, keep = settings.iterator, last == "keep"
+        return Feed(training, size, seed, dict, np.asarray, order, keep, augmenter=augmenter, lanes=self.lanes)
+
+    @stage("data", "lanes")
+    def lanes(self) -> int:
+        """Return the number of lanes of the training split; raise SigmaConfigError unless it is that of shards."""
+        lanes, shards = self.encoded_splits["training"].lanes, self.operator.shards
+        if lanes not in (1, shards):
+            raise SigmaConfigError(
+                f"{self.settings.name}.data: there are {lanes} lanes, and {shards} shards of each batch, which have a "
+                f"lane each. Set lanes = {shards}, or shards = {lanes} for the operator."
+            )
+        return lanes
 
     @stage("epochs")
     def epochs(self) -> float | None:
@@ -237,7 +249,7 @@ class Stages:
         check_read(network, wanted, there)
         model = self.trace_model({name: there[name] for name in wanted}, network)
         with self.mistakes.locate("data", "iterator"):
-            check_rows_kept(self.settings.name, model.shapes, self.resolved_settings.iterator)
+            check_rows_kept(self.settings.name, model.shapes, self.resolved_settings.iterator, self.lanes)
         return model
 
     @stage(*ARCHITECTURE)

@@ -31,7 +31,7 @@ from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import meet
 from sigma_training.lifecycle import SessionLifecycle
 from sigma_training.preparation import prepare_session, prepared_for
-from sigma_training.runs.resume import recall
+from sigma_training.runs.resume import read_newest
 from sigma_training.session.session import Session, build_session
 from sigma_training.session.state import learned_from, plain_values
 from sigma_training.view import SessionView
@@ -150,14 +150,14 @@ class NetworkTrainer(Settings, contracts.Trainer):
             raise SigmaAddressError(f"{wrong}.{suggest_name(pattern, self.registry.addresses())}")
         return plain_values({name: value for address in names for name, value in self.registry.find(address)})
 
-    def learn_from(self, learned: Learned) -> None:
-        """Read the data as an earlier preparation has learned to, rather than anew."""
-        self.learned = learned
+    def learn_from(self, learned: Learned, shards: int) -> None:
+        """Read the data as an earlier preparation has learned to, rather than anew, for so many shards of a batch."""
+        self.learned, self.operator = learned, {"type": "default:operator", "shards": shards}
 
     def begin_from(self, run: StoredRun) -> None:
         """Read data as an earlier training did, and take its initial values, unless the trainer is prepared."""
         if not self.is_prepared:
-            checkpoint, initial = recall(run, self.name, whole=bool(self.preprocessors)), run.initial(self.name)
+            checkpoint, initial = read_newest(run, self.name, whole=bool(self.preprocessors)), run.initial(self.name)
             self.learned = Learned.from_checkpoint(
                 checkpoint.values, checkpoint.arrays, restore=self.learned.restore, initial=initial
             )

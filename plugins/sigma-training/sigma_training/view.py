@@ -11,6 +11,7 @@ from attrs import define
 
 from sigma_kernel.arrays import PLAIN
 from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
+from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
@@ -41,6 +42,13 @@ class SessionView:
         """Return what was measured, or set, at an address since a cursor, and the next cursor."""
         recorder = self.recorder
         return (recorder.settings if name in recorder.settings else recorder.history).stretches_since(name, after, most)
+
+    def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
+        """Return the points of an address that a chart shows, and a cursor: settings are not stored, but in memory."""
+        recorder = self.recorder
+        if recorder.stored is not None and name not in recorder.settings:
+            return recorder.stored.points(self.name, name, window, after)
+        return (recorder.settings if name in recorder.settings else recorder.history).points(name, window, after)
 
     def branches(self) -> list[Branch]:
         """Return the branches of its history."""
@@ -75,8 +83,8 @@ class SessionView:
         kept = {moment.iteration: moment.epoch for moment, _ in list(session.recorder.past.states)}
         saver = session.checkpoints.saver
         saved = {} if saver is None else saver.epochs()
-        epochs = {**saved, **kept}
-        return [StateEntry(at, epochs[at], at in kept, at in saved) for at in sorted(epochs)]
+        epochs, named = {**saved, **kept}, {} if saver is None else saver.names()
+        return [StateEntry(at, epochs[at], at in kept, at in saved, *named.get(at, ())) for at in sorted(epochs)]
 
     # -- data ----------------------------------------------------------------------------------------------------------
     def splits(self) -> dict[str, int]:

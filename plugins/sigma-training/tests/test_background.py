@@ -57,6 +57,13 @@ def small(hooks: Mapping[str, Hook], folder: Path | None = None, **settings: Any
     return sigma
 
 
+class TwoWorkers(Sweep):
+    """Pretends that there are two workers."""
+
+    shards: int = 2
+    workers: int = 2
+
+
 def events(run: Path, *names: str) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     return [row for row in rows if row.get("event") in names]
@@ -207,9 +214,8 @@ def test_a_local_hook_sees_its_own_scope_in_the_background() -> None:
         "a": Do(does=lambda c: c.publish("x", c.memory.setdefault("n", 7)), writes=["x"], scope="local"),
         "b": beside(both, reads=["x"], scope="local"),
     }
-    with small(hooks) as sigma:
+    with small_environment(TwoWorkers(), hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.session.loop.split(2)
         trainer.fit(iterations=2)
         assert trainer.session.state.memory["b"]["hook"] == {"workers.0.": {"turn": 2}, "workers.1.": {"turn": 2}}
     assert seen == [(7, 1), (7, 1), (7, 2), (7, 2)]

@@ -51,7 +51,11 @@ def test_a_command_can_be_rebuilt_from_its_journal_row(name: str) -> None:
         ("set", {"pattern": "x"}, "command 'set': needs pattern, value."),
         ("step", {"count": 0}, "command 'step': count: must be at least 1 (got 0)."),
         ("step", {"count": True}, "command 'step': count: must be a whole number (got True)."),
-        ("rewind", {"to": -1}, "command 'rewind': to: must be at least 0 (got -1)."),
+        (
+            "rewind",
+            {"to": -1},
+            "command 'rewind': to: must be a whole number from 0 on, or the name of a state (got -1).",
+        ),
         (
             "rewind",
             {"to": 1, "scale": "second"},

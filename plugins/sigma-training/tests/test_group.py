@@ -139,7 +139,21 @@ def test_a_burst_is_committed_once_all_members_have_the_same_result():
     apply_0, apply_1, notice = report(made, 3, "a", "a")
     commit = Commit(at(3), made.generation)
     assert (apply_0, apply_1) == (ApplyOrder(0, made.generation, commit), ApplyOrder(1, made.generation, commit))
-    assert notice == Notice("committed", made.generation, at(3))
+    assert notice == Notice("committed", made.generation, at(3), records=[None, None])
+
+
+def test_a_state_is_measured_by_a_burst_that_raises_its_version_and_all_members_report():
+    made = group()
+    end = Position(0, 0, 1)
+    assert {order.end for order in made.on(Advance(at(0), end))} == {end}
+    commit = Commit(end, made.generation)
+    assert made.on(WorkerComputed(0, commit, "", "first")) == []
+    *orders, notice = made.on(WorkerComputed(1, commit, "", "second"))
+    assert orders == [ApplyOrder(worker, made.generation, commit) for worker in (0, 1)]
+    assert (notice.kind, notice.position, notice.records) == ("committed", end, ["first", "second"])
+    assert made.on(WorkerComputed(1, commit, "", "second")) == []  # it comes late
+    with pytest.raises(SigmaStateError, match="to iteration 0: the group is at iteration 0"):
+        made.on(Advance(end, end))
 
 
 def test_a_burst_ends_early_if_all_members_say_so():

@@ -239,8 +239,10 @@ def test_the_memory_of_hooks_starts_empty() -> None:
 class TwoWorkers(Sweep):
     """Pretends that each of two workers has its own loss."""
 
+    shards: int = 2
+    workers: int = 2
+
     def train(self, loop: TrainingLoop) -> None:
-        loop.split(2)
         for worker, loss in enumerate((-1.0, -2.0)):
             loop.current.publish(f"workers.{worker}.training.loss", loss)
         super().train(loop)

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import numpy as np
@@ -21,12 +21,13 @@ from attrs import define
 
 from sigma_kernel.clock import Moment, TimeStep, every
 from sigma_kernel.contracts import Hook, HookContext
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts.storing import Checkpoint, RowWriter
+from sigma_kernel.curves import join_rows
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaStateError
 from sigma_kernel.messages import Messages
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
-from sigma_store.curves import read_curves
+from sigma_store.curves import read_curves, rows as metric_rows
 from sigma_store.journal import JournalFile, Lines
 from sigma_testing.steering import Sweep, small_environment
 from sigma_training.history import recorder
@@ -140,7 +141,7 @@ def test_a_history_is_written_with_the_branches_that_were_left(tmp_path: Path) -
         assert sigma.run_folder is not None
         histories = [
             trainer.history,
-            History.from_curves(read_curves(sigma.run_folder / "metrics.jsonl", print)["trainer"]),
+            History.from_curves(read_curves(sigma.run_folder, print)["trainer"]),
         ]
     for history in histories:
         history.to_csv(tmp_path / "all.csv", branches=True)
@@ -155,19 +156,18 @@ def test_a_history_is_written_with_the_branches_that_were_left(tmp_path: Path) -
         assert [one.branch for one in history.branched_curves().abandoned_stretches()["training.loss"]] == [0]
 
 
-def test_every_key_of_metrics_jsonl_is_documented(tmp_path: Path) -> None:
+def test_every_key_of_a_row_of_metrics_is_documented(tmp_path: Path) -> None:
     with small_environment(Sweep(2)) as sigma:
         sigma.folder = tmp_path
         sigma.run()
         assert sigma.run_folder is not None
-        head, *rows = _rows(sigma.run_folder / "metrics.jsonl")
-    assert head == {"format": 1}
+        rows = [*metric_rows(sigma.run_folder, pytest.fail)]
     page = (Path(__file__).parents[3] / "docs" / "getting-started.md").read_text()
-    documented = page[page.index("`metrics.jsonl` has") :].partition("## ")[0]
+    documented = page[page.index("`curves.bin` has") :].partition("## ")[0]
     for row in rows:
-        assert [*row] == ["trainer", "iteration", "epoch", "seconds", "branch", "session", "start", "values"]
-        assert [*row["values"]["training.loss"]] == ["last", "low", "high"]
-    for key in (*rows[0], *rows[0]["values"]["training.loss"], '{"format": 1}'):
+        assert {*row} == {"trainer", "iteration", "epoch", "seconds", "branch", "session", "start", "values"}
+        assert [*row["values"]["training.loss"]] == ["last", "low", "high", "mean", "count"]
+    for key in (*rows[0], *rows[0]["values"]["training.loss"], "texts", "edited"):
         assert f"`{key}`" in documented, key
 
 
@@ -280,7 +280,7 @@ def test_only_the_newest_messages_are_kept_and_none_is_lost_before() -> None:
 # -- files -------------------------------------------------------------------------------------------------------------
 def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     records = Recorder("generator")
-    records.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+    records.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "rows.jsonl"))
     moment = Moment(iteration=7, epoch=2, second=1.5)
     records.note(moment, {"command": "stop"})
     records.record_values({"validation.loss": np.array([0.5])}, moment, moment)
@@ -288,9 +288,9 @@ def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
     (row,) = _rows(tmp_path / "journal.jsonl")[1:]
     assert {name: row[name] for name in row if name != "hash"} == {**head, "command": "stop"}
-    values = {"validation.loss": {"last": 0.5, "low": 0.5, "high": 0.5}}
+    values = {"validation.loss": {"last": 0.5, "low": 0.5, "high": 0.5, "mean": 0.5, "count": 1}}
     place = {"branch": 0, "session": 0, "start": 0}
-    assert _rows(tmp_path / "metrics.jsonl") == [{"format": 1}, {**head, **place, "values": values}]
+    assert _rows(tmp_path / "rows.jsonl") == [{"format": 1}, {**head, **place, "values": values}]
 
 
 def test_a_digest_holds_the_latest_losses_as_float32() -> None:
@@ -309,14 +309,44 @@ def test_a_digest_holds_the_latest_losses_as_float32() -> None:
     assert rows[1]["losses"] == ""
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("parts", "mean", "count"),
+    [
+        ([[np.inf, -np.inf, 1.0]], 1.0, 1),
+        ([[1.0, 5.0], [np.nan, np.inf], [3.0, -np.inf]], 3.0, 3),
+        ([[np.nan]], np.nan, 0),
+        ([[1e308, 1e308, 1e308]], 1e308, 3),
+        ([[1e308], [1.5e308, -1e308]], 5e307, 3),
+        ([[1e308] * 500 + [-1e308] * 500], 0.0, 1000),
+        ([[sys.float_info.max] * 7, [sys.float_info.max] * 6], sys.float_info.max, 13),
+    ],
+)
+def test_the_mean_in_a_row_is_that_of_its_finite_values_however_large(
+    parts: list[list[float]], mean: float, count: int
+) -> None:
+    rows, history, behind = list[Any](), History(), SimpleNamespace(is_kept=True, is_behind=True)
+    behind.append = rows.append
+    samples = Samples(cast(RowWriter, behind), history)
+    for n, values in enumerate(parts):
+        if n:
+            samples.write({})  # which waits for the next one
+        samples._last = -np.inf
+        history.record({"loss": np.array(values)}, Moment(10 * n), Moment(10 * n + len(values)))
+    samples.write({}, force=True)
+    [row] = rows
+    assert row["values"]["loss"]["mean"] == pytest.approx(mean, rel=1e-12, nan_ok=True)
+    assert row["values"]["loss"]["count"] == count
+
+
 def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_path: Path) -> None:
     hooks = {"say": Say(value=1.0)}
     with small_environment(Sweep(), rows=2000, splits=["training"], hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "rows.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0  # no time passes
         trainer.fit(epochs=2)
-    rows = _rows(tmp_path / "metrics.jsonl")[1:]
+    rows = _rows(tmp_path / "rows.jsonl")[1:]
     assert [row["iteration"] for row in rows] == [1, 400, 800]
     assert all(set(row["values"]) == {"training.loss", "said"} for row in rows)
 
@@ -324,27 +354,49 @@ def test_a_hook_that_publishes_every_iteration_does_not_flood_the_metrics(tmp_pa
 def test_the_metrics_row_of_an_epoch_has_the_values_of_its_hooks(tmp_path: Path) -> None:
     with small_environment(Sweep(), hooks={"say": Say(value=3, every=every(1, "epoch"))}) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "rows.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0
         losses = trainer.fit(epochs=3)["training.loss"]
-    rows = _rows(tmp_path / "metrics.jsonl")[2:]
+    rows = _rows(tmp_path / "rows.jsonl")[2:]
     assert [row["epoch"] for row in rows] == [1, 2, 3]
     assert all(row["values"]["said"]["last"] == 3 for row in rows)
     assert rows[2]["values"]["training.loss"]["low"] == pytest.approx(losses[10:].min())
     assert rows[2]["values"]["training.loss"]["last"] == losses[-1]
 
 
+def test_a_reset_is_found_in_what_is_stored_however_far_the_next_row_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "EACH", 0)
+    monkeypatch.setattr(recorder, "Samples", partial(Samples, interval=1e9))
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        trainer = sigma.trainer("trainer")
+        for epochs in (1, 2, 3):
+            trainer.fit(epochs=epochs)
+            if epochs < 3:
+                sigma.reset()
+        assert sigma.run_folder is not None
+        iterations = [row["iteration"] for row in metric_rows(sigma.run_folder, pytest.fail)]
+        stored = read_curves(sigma.run_folder, pytest.fail)["trainer"]
+    assert iterations == sorted(iterations)  # none goes back
+    assert [branch.number for branch in stored.branches] == [0, 0, 0]
+    assert stored.curves()["training.loss"].iterations.tolist() == [15]
+    left = stored.abandoned_stretches(joined=False)["training.loss"]
+    assert [one.curve.iterations[-1] for one in left] == [5, 10]
+
+
 def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
     hooks = {"say": Say(value="word", every=every(1, "epoch")), "last": Say(value="end", every=every(1, "stop"))}
     with small_environment(Sweep(), splits=["training"], hooks=hooks) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "rows.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0
         trainer.fit(epochs=2)
-    told = [(row["epoch"], row.get("texts"), [*row["values"]]) for row in _rows(tmp_path / "metrics.jsonl")[2:]]
+    told = [(row["epoch"], row.get("texts"), [*row["values"]]) for row in _rows(tmp_path / "rows.jsonl")[2:]]
     loss = ["training.loss"]
     assert told == [(1, {"said": "word"}, loss), (2, {"said": "word"}, loss), (2, {"said": "end"}, [])]
-    curves = read_curves(tmp_path / "metrics.jsonl", pytest.fail)["trainer"].curves()
+    curves = join_rows(_rows(tmp_path / "rows.jsonl")[1:])["trainer"].curves()
     assert [*curves] == loss
     assert curves["training.loss"].epochs[-2:].tolist() == [1, 2]
 
@@ -352,17 +404,17 @@ def test_texts_are_written_with_the_next_row(tmp_path: Path) -> None:
 def test_the_last_metrics_are_written_when_training_ends(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "rows.jsonl"))
         trainer.recorder._samples.now = lambda: 0.0
         trainer.fit(iterations=8)
-    assert _rows(tmp_path / "metrics.jsonl")[-1]["iteration"] == 8
+    assert _rows(tmp_path / "rows.jsonl")[-1]["iteration"] == 8
 
 
 def test_every_set_value_is_journalled_whoever_set_it(tmp_path: Path) -> None:
     with small_environment(Sweep()) as sigma:
         trainer = sigma.trainer("trainer")
         sigma.prepare()
-        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "rows.jsonl"))
         sigma.set("trainer.optimiser.learning_rate", 0.5)
         sigma.send("set", trainer="trainer", pattern="optimiser.weights.learning_rate", value=0.25)
         sigma.registry["trainer.optimiser.learning_rate"] = 0.125
@@ -391,7 +443,7 @@ def test_every_command_is_journalled_with_its_iteration(tmp_path: Path) -> None:
 
     with small_environment(Sweep(), hooks={"it": Steer()}) as sigma:
         trainer = sigma.trainer("trainer")
-        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "metrics.jsonl"))
+        trainer.recorder.open(JournalFile(tmp_path / "journal.jsonl"), Lines(tmp_path / "rows.jsonl"))
         trainer.fit()
     rows = _rows(tmp_path / "journal.jsonl")[1:]
     said = [(row.get("command", row.get("event")), row["iteration"], row.get("by")) for row in rows]
@@ -408,6 +460,6 @@ def test_each_of_the_first_epochs_has_a_row_and_later_ones_only_as_time_passes(
         sigma.folder = tmp_path
         sigma.trainer("trainer").fit(epochs=9)
         assert sigma.run_folder is not None
-        rows = _rows(sigma.run_folder / "metrics.jsonl")[1:]
+        rows = [*metric_rows(sigma.run_folder, pytest.fail)]
     assert sorted({row["epoch"] for row in rows}) == [0, 1, 2, 3, 9]  # the first row is written at once
     assert rows[-1]["iteration"] == 45

@@ -232,7 +232,7 @@ def test_a_trainer_fitted_twice_can_be_replayed_and_resumed(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        ({"command": "rewind", "to": 3, "scale": "iteration"}, "rewind: no snapshot of iteration 3 or before; kept"),
+        ({"command": "detach", "name": "missing"}, "detach: there is no hook 'missing'"),
         ({"command": "go"}, "cannot go while"),
         ({"command": "stop", "cause": ""}, "it changes nothing"),
     ],

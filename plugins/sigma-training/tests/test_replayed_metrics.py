@@ -1,4 +1,4 @@
-"""A replay compares the values of metrics.jsonl, and names the first that differs."""
+"""A replay compares the values of the metrics, and names the first that differs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,12 @@ from sigma_kernel import Environment, every
 from sigma_kernel.clock import TimeScale, TimeStep
 from sigma_optimisers import Adam
 from sigma_run.launcher.group import main
+from sigma_store.curves import rows
+from sigma_testing.journals import forge_metrics
 from sigma_training.commands.set import Set
+from sigma_training.history import recorder
+from sigma_training.history.metrics import Samples
+from sigma_training.session import loop
 from sigma_training.session.loop import TrainingLoop
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
@@ -85,6 +91,14 @@ def reset(made: Environment) -> Path:
         trainer.fit(epochs=2)
         assert made.run_folder is not None
         return made.run_folder
+
+
+def reset_between_rows(made: Environment) -> Path:
+    """Reset where no row follows until the run has gone further than before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "EACH", 0)
+        patch.setattr(recorder, "Samples", partial(Samples, interval=1e9))
+        return reset(made)
 
 
 @contextmanager
@@ -163,6 +177,7 @@ HONEST: dict[str, Callable[[Path], Path]] = {
     "crashed": lambda folder: crashed(environment(folder)),
     "swerved": lambda folder: swerved(environment(folder)),
     "reset": lambda folder: reset(environment(folder)),
+    "reset between rows": lambda folder: reset_between_rows(environment(folder)),
     "killed": killed,
     "killed, and resumed": lambda folder: gone_on(killed(folder)),
     "killed twice": lambda folder: gone_on(gone_on(killed(folder))),
@@ -178,13 +193,16 @@ def changed(
     among: Callable[[dict[str, Any]], Any] = lambda row: True,
 ) -> int:
     """Change the row in the middle of those that hold a name; return its iteration."""
-    path = run / "metrics.jsonl"
-    rows = [json.loads(line) for line in path.read_text().splitlines()]
-    those = [row for row in rows[1:] if row["trainer"] == trainer and name in row["values"] and among(row)]
-    row: dict[str, Any] = those[len(those) // 2]
-    change(row["values"][name])
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return int(row["iteration"])
+    changed_at = list[int]()
+
+    def change_one(rows: list[dict[str, Any]]) -> None:
+        those = [row for row in rows if row["trainer"] == trainer and name in row["values"] and among(row)]
+        row = those[len(those) // 2]
+        change(row["values"][name])
+        changed_at.append(row["iteration"])
+
+    forge_metrics(run, change_one)
+    return changed_at[0]
 
 
 @pytest.mark.parametrize("kind", HONEST)
@@ -228,8 +246,7 @@ def test_the_last_the_least_and_the_greatest_of_a_value_are_compared(
 
 def test_a_changed_value_is_found_on_a_branch_that_was_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = rewound(environment(tmp_path))
-    branches = [row.get("branch") for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()[1:])]
-    assert {*branches} == {0, 1, 2}
+    assert {row["branch"] for row in rows(run, pytest.fail)} == {0, 1, 2}
     for branch in (0, 1):
         copy = Path(shutil.copytree(run, tmp_path / str(branch)))
         later = {0: 24, 1: 8}[branch]  # the iteration at which it was left
@@ -243,7 +260,7 @@ def test_a_changed_value_is_found_on_a_branch_that_was_left(tmp_path: Path, caps
 
 def test_a_value_of_another_branch_is_not_taken_for_that_of_its_own(tmp_path: Path) -> None:
     run, known = rewound(environment(tmp_path)), dict[int, float]()
-    for row in map(json.loads, (run / "metrics.jsonl").read_text().splitlines()[1:]):
+    for row in rows(run, pytest.fail):
         if "training.loss" in row["values"] and row["branch"] == 0 and row["iteration"] > 24:
             known[row["iteration"]] = row["values"]["training.loss"]["last"]
     changed(
@@ -280,20 +297,27 @@ def test_what_a_kill_ended_is_compared_up_to_where_the_next_session_did_somethin
     assert main(["replay", str(run), "--check", "--quiet"]) == code
 
 
-def test_rows_without_a_branch_are_compared_only_if_none_was_left(
+def test_rows_of_older_versions_are_compared_only_if_no_branch_was_left(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for folder, run in [("plain", finished(environment(tmp_path))), ("rewound", rewound(environment(tmp_path)))]:
-        path = run / "metrics.jsonl"
-        head, *rows = map(json.loads, path.read_text().splitlines())
-        old = [{name: row[name] for name in row if name not in ("branch", "session", "start")} for row in rows]
-        path.write_text("".join(f"{json.dumps(row)}\n" for row in (head, *old)))
+        left_out = ("branch", "session", "start")
+        old = [{name: row[name] for name in row if name not in left_out} for row in rows(run, pytest.fail)]
+        (run / "curves.bin").unlink()
+        write_older_metrics(run, old)
         assert main(["replay", str(run), "--check"]) == 0
         said = capsys.readouterr().err
         assert ("do not say which rows were left, so that only the state is compared" in said) is (folder == "rewound")
-        changed(run, "training.loss", lambda value: value.update(last=0.5))
+        those = [row for row in old if "training.loss" in row["values"]]
+        those[len(those) // 2]["values"]["training.loss"].update(last=0.5)
+        write_older_metrics(run, old)
         assert main(["replay", str(run), "--check"]) == (1 if folder == "plain" else 0)
         capsys.readouterr()
+
+
+def write_older_metrics(run: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows as versions without ``curves.bin`` did."""
+    (run / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ({"format": 1}, *rows)))
 
 
 def test_values_of_the_clock_and_a_missing_file_are_no_difference(
@@ -302,5 +326,5 @@ def test_values_of_the_clock_and_a_missing_file_are_no_difference(
     run = finished(environment(tmp_path))
     changed(run, "running_time", lambda value: value.update(last=99.0))
     assert main(["replay", str(run), "--check", "--quiet"]) == 0
-    (run / "metrics.jsonl").unlink()
+    (run / "curves.bin").unlink()
     assert main(["replay", str(run), "--check"]) == 0

@@ -30,6 +30,7 @@ from sigma_testing.steering import (
     train_until_crash,
     wait_until,
 )
+from sigma_training.history import rewind
 from sigma_training.history.rewind import RewindBuffer
 from sigma_training.trainer import NetworkTrainer
 
@@ -130,13 +131,43 @@ def test_a_rewind_restores_the_newest_snapshot_not_after_the_given_time() -> Non
     assert said == [5, 10]
 
 
-def test_a_rewind_to_a_time_without_snapshot_is_refused_with_the_available_ones() -> None:
+def test_a_rewind_to_a_time_without_snapshot_is_refused_with_the_available_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rewind, "MOST", 2)
+    monkeypatch.setattr(rewind, "MOST_BYTES", 1)
     with steered_environment() as sigma:
         sigma.run()
         before = decisive(trainer(sigma))
-        with pytest.raises(SigmaStateError, match="no snapshot of iteration 4 or before; kept are iterations 5"):
+        with pytest.raises(SigmaStateError, match="no snapshot of iteration 4 or before; kept are iterations 10"):
             sigma.rewind(4)
         assert decisive(trainer(sigma)) == before
+
+
+def test_a_rewind_goes_back_to_the_beginning_if_nothing_else_is_kept_before() -> None:
+    with steered_environment({2: _rate(0.3), 7: _rate(0.2)}, hooks={"it": "count"}) as sigma:
+        sigma.run()
+        assert sigma.rewind(4)["trainer"].iteration == 0
+        found = decisive(trainer(sigma))
+    with steered_environment(last=0, hooks={"it": "count"}) as plain:
+        plain.run()
+        assert decisive(trainer(plain)) == found
+
+
+def test_states_after_a_reset_are_not_those_before_it() -> None:
+    with steered_environment({7: lambda s: s.reset()}) as sigma:
+        sigma.run()
+        assert sigma.rewind(9)["trainer"].iteration == 5
+        states = [moment.iteration for moment, _ in trainer(sigma).recorder.past.states]
+        assert states == [0, 5]
+
+
+def test_a_snapshot_is_taken_within_an_epoch_that_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rewind, "LATE", -1.0)
+    with steered_environment() as sigma:
+        sigma.run()
+        states = [moment.iteration for moment, _ in trainer(sigma).recorder.past.states]
+        assert states == [0, *range(1, 13)]
 
 
 def test_undo_after_a_rewind_undoes_commands_before_that_time() -> None:

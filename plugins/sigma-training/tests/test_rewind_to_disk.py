@@ -58,6 +58,13 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()[1:]]
 
 
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep one snapshot in memory."""
+    monkeypatch.setattr("sigma_training.history.rewind.MOST", 1)
+
+
+@pytest.mark.usefixtures("little_memory")
 def test_a_rewind_goes_back_to_a_checkpoint_on_disk_beyond_the_snapshots_in_memory(tmp_path: Path) -> None:
     with environment(tmp_path) as made:
         trainer = made.trainer("trainer")
@@ -79,6 +86,7 @@ def test_a_rewind_goes_back_to_a_checkpoint_on_disk_beyond_the_snapshots_in_memo
     assert main(["replay", str(folder), "--check", "--quiet"]) == 0
 
 
+@pytest.mark.usefixtures("little_memory")
 def test_a_rewind_finds_the_newest_intact_checkpoint_or_says_that_there_is_none(tmp_path: Path) -> None:
     with environment(tmp_path) as made:
         made.prepare()

@@ -47,11 +47,17 @@ def _hosts(session: Session) -> dict[str, np.ndarray]:
     return {name: session.host(name) for name in session.state.arrays}
 
 
+def _advance(session: Session, *compute: Any) -> None:
+    """Compute one iteration."""
+    session.loop.advance(1, *compute)
+    session.loop.settle()
+
+
 # -- parts and whole ---------------------------------------------------------------------------------------------------
 def test_separate_gradients_and_update_equal_the_whole_step(deep: Deep) -> None:
     whole, apart = _session(deep(precision="float64")), _session(deep(precision="float64"))
     for _ in range(7):
-        whole.loop.advance(1)
+        _advance(whole)
         _in_parts(apart)
     one, other = _hosts(whole), _hosts(apart)
     assert one.keys() == other.keys()
@@ -67,7 +73,7 @@ def _in_parts(session: Session) -> None:
         arrays = steps.apply_update(steps.arrays, found.gradients, found.state, 0)
         return Burst(arrays, {"loss": found.records["loss"][None]}, 1)
 
-    session.loop.advance(1, parts)
+    _advance(session, parts)
 
 
 def test_unused_values_are_not_inputs_of_a_step(deep: Deep) -> None:
@@ -152,9 +158,9 @@ def test_a_smaller_last_batch_counts_its_own_rows(deep: Deep) -> None:
         session = _session(sigma)
         session.commands.set(f"{LAYERS}3-dropout.rate", 0.0)
         while session.state.cursor.row < 20:
-            session.loop.advance(1)
+            _advance(session)
         rows, values = session.loop.batches(1).rows[0], _hosts(session)
-        session.loop.advance(1)
+        _advance(session)
         block = sigma.trainer("trainer").data["training"].block(0)
         wrong = _forward(values, block["inputs"][rows].astype(float)) - block["targets"][rows]
         assert len(rows) == 3
@@ -191,7 +197,7 @@ def _before(deep: Deep, iteration: int) -> Session:
     """Return a session immediately before an iteration."""
     session = _session(deep(precision="float64"))
     while session.moment.iteration < iteration - 1:
-        session.loop.advance(1)
+        _advance(session)
     return session
 
 
@@ -231,7 +237,7 @@ def test_observed_updates_equal_the_changes_of_the_iteration(deep: Deep) -> None
         sigma.trainer("trainer").fit(iterations=6)
     session = _before(deep, 6)
     old = _hosts(session)
-    session.loop.advance(1)
+    _advance(session)
     new = _hosts(session)
     for address in WEIGHTS:
         change = new[LAYERS + address] - old[LAYERS + address]
@@ -319,7 +325,7 @@ def test_an_optimiser_may_evaluate_gradients_at_other_parameters(deep: Deep) -> 
         slopes = _seen(session, GRADIENTS)
         copies = {name: value.copy() for name, value in start.items()}
         session.set_state(evolve(session.state, arrays=copies))
-        session.loop.advance(1)
+        _advance(session)
         for address in WEIGHTS:
             wanted = start[LAYERS + address] - 0.1 * slopes[GRADIENTS + address]
             np.testing.assert_allclose(session.host(LAYERS + address), wanted, rtol=1e-9)

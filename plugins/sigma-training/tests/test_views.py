@@ -16,13 +16,14 @@ from attrs import define, field
 from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import LayerEntry
-from sigma_kernel.curves import Curve, downsample
+from sigma_kernel.curves import Curve, Window, downsample
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaComponentError, SigmaConfigError, SigmaStateError
 from sigma_kernel.views import EnvironmentView
 from sigma_run import load
 from sigma_step.blocks import RowRecords
 from sigma_step.graphs import activity_step
+from sigma_store.curves import read_curves
 from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.steering import steered_environment, wait_until
 from sigma_training import evaluator
@@ -527,3 +528,79 @@ def test_a_reset_begins_a_stretch_that_leaves_the_former_values(tmp_path: Path) 
         sigma.trainer("trainer").fit(epochs=1)
         assert sigma.trainer("trainer").history.curve("training.loss").iterations.tolist() == [1, 2, 3, 4, 5]
         assert len(seen(sigma).stretches("trainer.training.loss")[1]) == 2
+
+
+# -- the points of charts ----------------------------------------------------------------------------------------------
+WHOLE = Window()
+
+
+def points(view: View, name: str, window: Window = WHOLE) -> list[tuple[int, list[int], list[float]]]:
+    found = view.points(f"trainer.{name}", window)[1]
+    return [(one.branch, one.curve.iterations.tolist(), one.curve.values.tolist()) for one in found]
+
+
+def test_a_chart_shows_the_points_of_the_run_folder_while_a_run_trains_and_after_it(tmp_path: Path) -> None:
+    with trained(tmp_path) as view:
+        shown = {name: points(view, name) for name in ("training.loss", "validation.loss")}
+        few = points(view, "training.loss", Window(most=2))
+        run = view.folder
+    assert run is not None
+    assert [branch for branch, *_ in shown["training.loss"]] == [0, 1]
+    stored = read_curves(run, pytest.fail)["trainer"]
+    for name, own in shown.items():
+        kept = [
+            (one.branch, one.curve.iterations.tolist(), one.curve.values.tolist()) for one in stored.stretches(name)
+        ]
+        assert kept == own
+    assert sum(len(at) for _, at, _ in few) == 2
+    with small_environment(Sweep()) as sigma:
+        sigma.resume(run)
+        assert points(seen(sigma), "training.loss") == shown["training.loss"]  # with what was measured before
+
+
+def test_what_was_measured_is_stored_before_a_run_waits(tmp_path: Path) -> None:
+    hooks = {"wait": Do(does=lambda context: context.command("pause"), every=every(3, "iteration"))}
+    with small_environment(Sweep(), hooks=hooks, epochs=2) as sigma:
+        sigma.folder = tmp_path
+        thread = threading.Thread(target=sigma.run)
+        thread.start()
+        for at in (3, 6, 9):
+            wait_until(lambda: sigma.state == "paused")
+            wait_until(lambda at=at: [end[-1] for _, end, _ in points(seen(sigma), "training.loss")] == [at])
+            sigma.go()
+            wait_until(lambda at=at: sigma.get("trainer.iteration") > at or sigma.state != "paused")
+        thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_what_is_measured_while_a_chart_is_read_comes_after_its_cursor() -> None:
+    history = History()
+
+    class Late(list):  # type: ignore[type-arg]
+        def __getitem__(self, place: Any) -> Any:
+            history.add("loss", 7.0, Moment(9))  # as the training thread does meanwhile
+            return super().__getitem__(place)
+
+    history.add("loss", 5.0, Moment(3))
+    history._parts["loss"].values = Late(history._parts["loss"].values)
+    cursor, (one,) = history.points("loss", Window(), 0)
+    _, later = history.points("loss", Window(), cursor)
+    assert one.curve.iterations.tolist() == [3]
+    assert {*later[0].curve.iterations.tolist()} == {9}
+
+
+def test_means_of_joined_points_are_finite_where_their_sum_is_not() -> None:
+    history = History(most=200)
+    history.record({"loss": np.full(4000, 1e308)}, Moment(0), Moment(4000))
+    (one,) = history.points("loss", Window(most=50), 0)[1]
+    assert one.curve.means == pytest.approx(1e308)
+
+
+def test_without_a_run_folder_a_chart_shows_what_is_in_memory_evenly() -> None:
+    history = History(most=200)
+    for at in range(0, 2000, 10):
+        history.record({"loss": np.arange(at, at + 10.0)}, Moment(at), Moment(at + 10))
+    (one,) = history.points("loss", Window(most=50), 0)[1]
+    assert len(one.curve.values) <= 50
+    assert one.curve.low.min() == 0.0
+    assert history.points("nothing", Window(), 0) == (0, [])

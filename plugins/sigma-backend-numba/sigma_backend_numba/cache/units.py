@@ -6,6 +6,7 @@ the runtime, the version of LLVM and its level of optimisation, and the processo
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import json
 import platform
@@ -22,26 +23,29 @@ from sigma_backend_numba.compiler.processor import cores, processor
 from sigma_backend_numba.compiler.units import ProgramText
 from sigma_backend_numba.compiler.workers import Workers
 
+CALLS = 1  # LLVM's level for parts of a burst, which call tasks and compute nothing
 Emitted = tuple[bytes, set[str]]  # object code, and the symbols of kernels that are linked in
 
 
 def assemble(source: ProgramText, kernels: Kernels, keep: bool = True) -> tuple[list[bytes], set[str]]:
     """Return the object code of a program's units, the burst first, and the symbols of kernels that are linked in.
 
-    The burst is compiled for this program; other units are looked up if they are to be kept.  This thread translates
-    units, while others emit the code of those that are translated.
+    The burst and its parts are compiled for this program; other units are looked up if they are to be kept.  This
+    thread translates units, while others emit the code of those that are translated.
     """
     calls: dict[str, Callable[[], Emitted]] = {}
     waiting = [source.burst]
     with Workers(_count_threads()) as workers:
         while waiting:
             if (unit := waiting.pop()).symbol not in calls:
-                name = f"{unit.symbol}.o" if keep and unit != source.burst else ""
+                name = f"{unit.symbol}.o" if keep and not source.is_own(unit) else ""
                 entry = files.read(name) if name else None
                 if entry is None:
                     assembly, called = translate_unit(source, unit)
                     references = [source.reference(unit, other) for other in called] if name else []
-                    calls[unit.symbol] = workers.submit(_emit_and_store, assembly, kernels, references, name).result
+                    level = CALLS if source.is_leg(unit.name) else 3
+                    call = workers.submit(_emit_and_store, assembly, kernels, references, name, level)
+                    calls[unit.symbol] = call.result
                 else:
                     (references, joined, _), (code,) = unpack(entry)
                     called = [source.resolve(unit, reference) for reference in references]
@@ -52,9 +56,9 @@ def assemble(source: ProgramText, kernels: Kernels, keep: bool = True) -> tuple[
     return [code for code, _ in results], {symbol for _, joined in results for symbol in joined}
 
 
-def _emit_and_store(assembly: str, kernels: Kernels, references: Sequence[Any], name: str) -> Emitted:
+def _emit_and_store(assembly: str, kernels: Kernels, references: Sequence[Any], name: str, level: int) -> Emitted:
     """Return the code of a unit and the kernels linked into it; store them under a name, if there is one."""
-    code, joined = emit_code(assembly, kernels)
+    code, joined = emit_code(assembly, kernels, level)
     if name:
         files.write(name, pack([references, sorted(joined)], [code]))
     return code, joined
@@ -86,8 +90,8 @@ def unpack(entry: bytes) -> tuple[list[Any], list[bytes]]:
 
 
 def key(about: str) -> str:
-    """Return what units depend on besides their texts, and what is said ``about`` the meanings of names."""
-    return "\0".join([about, makers(), *describe_target()])
+    """Return a digest of what units depend on besides their texts, and what is said ``about`` the meanings of names."""
+    return hashlib.sha256("\0".join([about, makers(), *describe_target()]).encode()).hexdigest()
 
 
 def describe_target() -> tuple[str, ...]:

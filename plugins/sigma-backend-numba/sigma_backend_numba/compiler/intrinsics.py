@@ -281,7 +281,7 @@ def _restore(b: Any, word: Value) -> None:
 WORDS: dict[str, Meaning] = {
     **{name: lambda b, *x, name=name: c_function(b, name, *x) for name in FROM_C},  # ``floor`` is replaced below
     **{kind: _cast(kind) for kind in NUMBERS}, **{f"cut_{kind}": _cut(kind) for kind in ("i4", "i8", "u4")},
-    **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
+    **{f"as_{kind}": _pointer(kind) for kind in ("f4", "f8", "i2", "i4", "i8", "u4")}, "as_b1": _pointer("i1"),
     "at": _move_pointer, "address": lambda b, pointer: Value("i8", b.ptrtoint(pointer.ir, WIDE)), "copied": _copy_bytes,
     "wide": _wide(), "spread": _broadcast(), "fetch": _fetch,
     **{f"wide{lanes}": _wide(lanes) for lanes in typed_values.LANES},

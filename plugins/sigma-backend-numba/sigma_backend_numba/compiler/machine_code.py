@@ -136,24 +136,25 @@ def _collect_after(generation: int) -> Iterator[None]:
             gc.enable()
 
 
-def emit_code(assembly: str, kernels: Kernels = MappingProxyType({})) -> tuple[bytes, set[str]]:
+def emit_code(assembly: str, kernels: Kernels = MappingProxyType({}), level: int = 3) -> tuple[bytes, set[str]]:
     """Return the object code of LLVM's text, and the symbols of those kernels that it calls and that are linked in.
 
-    A kernel that calls anything local to its process stays external.
+    A kernel that calls anything local to its process stays external.  ``level`` is the highest of LLVM's levels.
     """
+    speed = min(SPEED, level)
     called = [symbol for symbol in kernels if f'@"{symbol}"' in assembly]
     with llvm().create_context() as context, llvm().parse_assembly(assembly, context) as module:
         within = {symbol for symbol in called if _link_kernel(module, context, symbol, kernels[symbol])}
         module.verify()
-        _optimise(module)
-        return _emit_object(module), within
+        _optimise(module, speed)
+        return _emit_object(module, speed), within
 
 
-def _emit_object(module: Any) -> bytes:
+def _emit_object(module: Any, speed: int) -> bytes:
     """Return a module as an object file."""
     library = llvm().ffi.lib
     with llvm().ffi.OutputString() as error:
-        buffer = _bypass_lock("LLVMPY_TargetMachineEmitToMemory")(_target(SPEED), module, 1, error)
+        buffer = _bypass_lock("LLVMPY_TargetMachineEmitToMemory")(_target(speed), module, 1, error)
         if not buffer:
             raise RuntimeError(str(error))
     try:
@@ -181,10 +182,10 @@ def free_memory() -> None:
         trim(0)
 
 
-def _optimise(module: Any) -> None:
-    options = llvm().create_pipeline_tuning_options(speed_level=SPEED)
+def _optimise(module: Any, speed: int) -> None:
+    options = llvm().create_pipeline_tuning_options(speed_level=speed)
     options.loop_vectorization = options.slp_vectorization = True
-    with llvm().create_pass_builder(_target(SPEED), options) as builder:
+    with llvm().create_pass_builder(_target(speed), options) as builder:
         _bypass_lock("LLVMPY_RunNewModulePassManager")(builder.getModulePassManager(), module, builder)
 
 
@@ -197,7 +198,7 @@ def _link_kernel(module: Any, context: Any, symbol: str, make: Callable[[], tupl
         for own in (*kernel.functions, *kernel.global_variables):
             if not own.is_declaration and own.name != symbol:
                 own.linkage = "internal"
-        _optimise(kernel)  # what remains of Numba's own functions is used
+        _optimise(kernel, SPEED)  # what remains of Numba's own functions is used
         outside = (x.name for x in (*kernel.functions, *kernel.global_variables) if x.is_declaration)
         if not all(map(_found_everywhere, outside)):
             return False

@@ -39,7 +39,6 @@ class Module:
     source: ProgramText
     ir: Any = field(factory=lambda: ir.Module("sigma"), init=False)
     called: dict[ProgramUnit, Any] = field(factory=dict, init=False)
-    _legs: dict[tuple[str, tuple[str, ...]], Any] = field(factory=dict, init=False)
 
     def translate(self, unit: ProgramUnit) -> None:
         """Translate a unit, as a function with its symbol."""
@@ -53,8 +52,6 @@ class Module:
     def task(self, name: str, routine: Routine | None, operands: Sequence[Value]) -> Any:
         """Return the function of a task for operands of these kinds."""
         kinds = tuple(x.kind for x in operands)
-        if routine is None and self.source.is_leg(name):
-            return self._leg(name, kinds)
         unit = self.source.unit(name, routine, kinds, tuple(map(_small_number, operands)))
         if unit not in self.called:
             self.called[unit] = self._declare(unit.symbol, kinds, ir.VoidType())
@@ -63,14 +60,6 @@ class Module:
     def has(self, name: str) -> bool:
         """Return whether the text defines a function."""
         return name in self.source.trees
-
-    def _leg(self, name: str, kinds: tuple[str, ...]) -> Any:
-        """Return a part of the burst, which is a function of the same module."""
-        if (name, kinds) not in self._legs:
-            self._legs[name, kinds] = function = self._declare(name, kinds, ir.VoidType())
-            function.linkage = "internal"
-            self._fill(function, self.source.trees[name], self.source.names, kinds, (None,) * len(kinds))
-        return self._legs[name, kinds]
 
     def _declare(self, symbol: str, kinds: Sequence[str], result: Any) -> Any:
         function = ir.Function(self.ir, ir.FunctionType(result, list(map(ir_type, kinds))), symbol)

@@ -17,8 +17,8 @@ ir: Any = import_module("llvmlite.ir")  # without type annotations
 BIT, BYTE, WIDE = ir.IntType(1), ir.IntType(8), ir.IntType(64)
 LANES = (1, 2, 3, 4, 8, 16)  # elements of a vector
 TYPES: dict[str, Any] = {
-    "b1": BIT, "i1": BYTE, "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE, "f4": ir.FloatType(),
-    "f8": ir.DoubleType(),
+    "b1": BIT, "i1": BYTE, "i2": ir.IntType(16), "i4": ir.IntType(32), "i8": WIDE, "u4": ir.IntType(32), "u8": WIDE,
+    "f4": ir.FloatType(), "f8": ir.DoubleType(),
 }  # fmt: skip
 TYPES |= {f"{kind}x{n}": ir.VectorType(TYPES[kind], n) for kind in ("f4", "f8", "i4") for n in LANES}  # vectors
 UNSIGNED = ("b1", "u4", "u8")

@@ -59,8 +59,12 @@ class ProgramText:
         count = len(self.trees[BURST].args.args)
         return ProgramUnit(BURST, BURST, ("i8",) * count, (None,) * count)
 
+    def is_own(self, unit: ProgramUnit) -> bool:
+        """Return whether a unit is compiled for this program alone: it knows the places of values in memory."""
+        return unit.name == BURST or self.is_leg(unit.name)
+
     def is_leg(self, name: str) -> bool:
-        """Return whether a function is a part of the burst."""
+        """Return whether a function is a part of the burst, which only calls tasks."""
         return name.startswith(LEG) and name in self.trees
 
     def unit(
@@ -68,6 +72,8 @@ class ProgramText:
     ) -> ProgramUnit:
         """Return the unit of a function for such operands."""
         name = routine.function.__name__ if routine else name
+        if routine is None and self.is_leg(name):
+            return ProgramUnit(name, name, kinds, (None,) * len(kinds))
         if routine is None:
             given = zip(self.trees[name].args.args, numbers, strict=True)
             numbers = tuple(None if x.arg.startswith(OPEN) else number for x, number in given)

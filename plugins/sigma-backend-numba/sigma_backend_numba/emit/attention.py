@@ -4,7 +4,8 @@ For each block of queries, the scores of all keys that it may see are computed, 
 attention is causal, scores of keys after the last query of a block are skipped, and weights of keys after the last
 query of a tile, unless an operand is not finite: a weight of 0 times infinity is NaN.  The backward pass computes
 scores and weights again.  Products are tiles in registers; matrices whose sides do not fit these are copied to scratch,
-with zeros around them.
+with zeros around them.  Products of two operands that are rounded to bfloat16 are dot products of pairs where the
+processor has these; weights are not rounded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from attrs import define, field, frozen
 from sigma_backend_numba.compiler.tile_sizes import AT_ONCE
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.attention_layout import AttentionLayout, round_up, tile
+from sigma_backend_numba.emit.shifted_products import add_product
 from sigma_backend_numba.emit.single_ops import Writer
 from sigma_backend_numba.emit.task import Task, indent
 from sigma_backend_numba.lower.layout import require_layout, source
@@ -32,7 +34,8 @@ class HeadProduct:
     """The text of ``to = left @ right`` by tiles; sides must be multiples of a tile's.
 
     Rows and columns may be texts: then columns are a multiple of a tile.  Elements of ``left`` are ``down`` and
-    ``along`` apart.  The inner axis begins at ``first``; its ends may depend on the row ``ii`` where a tile begins.
+    ``along`` apart.  The inner axis begins at ``first``; its ends may depend on the row ``ii`` where a tile begins.  If
+    ``paired``, elements are words of two numbers of bfloat16 along the inner axis.
     """
 
     dtype: str
@@ -41,6 +44,7 @@ class HeadProduct:
     right: tuple[str, int]
     added: bool = False
     first: str = "0"
+    paired: bool = False
 
     def lines(self, rows: int | str, columns: int | str, inner: int | str) -> list[str]:
         """Return the loops."""
@@ -63,12 +67,23 @@ class HeadProduct:
         body = [f"b{c} = wide{lanes}(at({right}, kk * {leading} + jj + {c * lanes}))" for c in range(count)]
         for r in range(high):
             body.append(f"l{r} = spread{lanes}({left}[(ii + {r}) * {down} + kk * {along}])")
-            body += [f"s{r}_{c} += l{r} * b{c}" for c in range(count)]
+            body += [add_product(f"s{r}_{c}", f"l{r}", f"b{c}", self.paired) for c in range(count)]
         lines += [f"for kk in range({self.first}, {inner}):", *indent(body)]
         for r, c in every:
             place = f"at({to}, (ii + {r}) * {apart} + jj + {c * lanes})"
             lines.append(f"put({place}, {f'wide{lanes}({place}) + ' if self.added else ''}s{r}_{c})")
         return lines
+
+
+def _multiply_columns(layout: AttentionLayout, to: str, left: tuple[str, str], right: str) -> list[str]:
+    """Return lines that multiply a block of rows of an operand, and a pointer to these, by the columns of another."""
+    name, rows = left
+    inner, columns = layout.terms(name), (layout.transposed[right], layout.keys)
+    start = (rows, layout.given[name].row_stride, 1)
+    if layout.is_paired:
+        start = (f"at({layout.words[name]}, i0 * {inner})", inner, 1)
+    product = HeadProduct(layout.node.dtype, (to, layout.keys), start, columns, paired=layout.is_paired)
+    return product.lines(layout.block, "n", inner)
 
 
 @define(eq=False)
@@ -101,11 +116,9 @@ class ScoreText:
     def weights(self, scores: str) -> list[str]:
         """Return lines that compute the scores of a block, and from them the weights: exponentials, still to scale."""
         layout = self.layout
-        q, k, dtype = layout.given["q"], layout.widths[0], layout.node.dtype
+        q, dtype = layout.given["q"], layout.node.dtype
         lines = [f"rows = at({q.used}, i0 * {q.row_stride})"]
-        right = (layout.transposed["k"], layout.keys)
-        product = HeadProduct(dtype, (scores, layout.keys), ("rows", q.row_stride, 1), right)
-        lines += product.lines(layout.block, "n", k)
+        lines += _multiply_columns(layout, scores, ("q", "rows"), "k")
         exponential, step = "exponential" if dtype == "float32" else "exp", tile()[1] * layout.lanes
         inside = [
             f"row = at({scores}, i * {layout.keys})", *self.key_limit(), *self.mask_row(),
@@ -194,11 +207,8 @@ class GradientText:
         g, q, k, dtype = layout.given["g"], layout.given["q"], layout.given["k"], layout.node.dtype
         dq, dk, dv = (layout.made[f"d{name}"] for name in "qkv")
         keys, block = layout.keys, layout.block
-        turned = (layout.transposed["v"], keys)
         lines = [f"slopes = at({g.used}, i0 * {g.row_stride})"]
-        lines += HeadProduct(dtype, (flows, keys), ("slopes", g.row_stride, 1), turned).lines(
-            block, "n", layout.widths[1]
-        )
+        lines += _multiply_columns(layout, flows, ("g", "slopes"), "v")
         lines += [f"for i in range({scores.block_queries}):", *indent(self._slopes(weights, flows))]
         if layout.queries % block:  # rows that are no queries may hold NaN
             for room in (weights, flows):

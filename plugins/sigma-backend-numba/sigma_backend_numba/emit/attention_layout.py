@@ -13,6 +13,7 @@ from sigma_backend_numba.emit.register_tiles import write_transpose
 from sigma_backend_numba.emit.task import Task
 from sigma_backend_numba.lower.attention import order, shapes, starts
 from sigma_backend_numba.lower.layout import regular, require_layout, source
+from sigma_backend_numba.lower.paired_products import PAIRED
 from sigma_backend_numba.scalars import SHORT, literal
 from sigma_kernel.graph import BYTES, Node, Shape
 
@@ -75,6 +76,7 @@ class AttentionLayout:
     block: int = field(init=False)
     keys: int = field(init=False)  # rounded up to whole tiles
     transposed: dict[str, str] = field(init=False)
+    words: dict[str, str] = field(factory=dict, init=False)  # rows of pairs of numbers of bfloat16
     order: str = field(default="", init=False)  # the numbers of the keys
 
     def __attrs_post_init__(self) -> None:
@@ -90,7 +92,7 @@ class AttentionLayout:
             "v": self.keys,
             "g": round_up(q.shape[-2], self.block),
         }
-        for name, x in zip("gqkv" if self.back else "qkv", self.operands, strict=False):
+        for name, x in self.matrices.items():
             strides = require_layout(x).strides
             self._place(name, x, strides, require_layout(x).offset)
             if name != ("v" if self.back else "k"):
@@ -100,9 +102,12 @@ class AttentionLayout:
                 self._result(f"d{name}", shape, rows[name], start)
         else:
             self._result("o", value, rows["q"], 0)
-        self.transposed = {name: self.task.room(self.keys * x.shape[-1], dtype) for name, x in self.column_operands}
-        for name, x in self.column_operands:
-            self.starting += self._write_zeros(self.transposed[name], self.keys * x.shape[-1])
+        self.transposed = {name: self.task.room(self.keys * self.terms(name), dtype) for name in self.column_operands}
+        for name in self.column_operands:
+            self.starting += self._write_zeros(self.transposed[name], self.keys * self.terms(name))
+        for name in ("qkgv" if self.back else "qk") if self.is_paired else "":
+            self.words[name] = self.task.room(rows[name] * self.terms(name), dtype)
+            self.starting += self._write_zeros(self.words[name], rows[name] * self.terms(name))
         if self.has_hidden_scores:
             self.order = self.task.room(self.keys, dtype)
             self.starting += [f"for r in range({self.keys}):", f"    {self.order}[r] = {SHORT[dtype]}(r)"]
@@ -113,10 +118,24 @@ class AttentionLayout:
         return self.node.inputs
 
     @property
-    def column_operands(self) -> list[tuple[str, Node]]:
-        """Return the operands that products read by columns."""
-        k, v = self.operands[2:4] if self.back else self.operands[1:3]
-        return [("k", k), ("v", v)] if self.back else [("k", k)]
+    def matrices(self) -> dict[str, Node]:
+        """Return the operands but the mask, by name."""
+        return dict(zip("gqkv" if self.back else "qkv", self.operands, strict=False))
+
+    @property
+    def is_paired(self) -> bool:
+        """Return whether products of two operands are dot products of bfloat16."""
+        return PAIRED in self.node.attrs
+
+    def terms(self, name: str) -> int:
+        """Return the terms of a product with the rows of an operand: words, if numbers are paired."""
+        columns = self.matrices[name].shape[-1]
+        return -(-columns // 2) if self.is_paired else columns
+
+    @property
+    def column_operands(self) -> str:
+        """Return the names of the operands that products read by columns."""
+        return "kv" if self.back else "k"
 
     @property
     def lanes(self) -> int:
@@ -154,7 +173,7 @@ class AttentionLayout:
     @property
     def count(self) -> int:
         """Return the number of keys."""
-        return self.column_operands[0][1].shape[-2]
+        return self.matrices["k"].shape[-2]
 
     @property
     def has_hidden_scores(self) -> bool:
@@ -201,10 +220,14 @@ class AttentionLayout:
     def preparation(self) -> list[str]:
         """Return lines that lay out the operands of a head, and check whether all of them are finite."""
         lines = [line for matrix in self.given.values() for line in matrix.write_copy()]
-        for name, x in self.column_operands:
-            rows, columns = x.shape[-2:]
-            to = (self.transposed[name], self.keys)
-            lines += write_transpose(self.node.dtype, to, (name, require_layout(x).strides[-2]), str(columns), rows)
+        for name in self.words:
+            x = self.matrices[name]
+            given = f"{name}, {require_layout(x).strides[-2]}, {x.shape[-2]}, {x.shape[-1]}"
+            lines.append(f"pair_neighbours({self.words[name]}, {given})")
+        for name in self.column_operands:
+            x, inner, to = self.matrices[name], self.terms(name), (self.transposed[name], self.keys)
+            start = (self.words[name], inner) if self.is_paired else (name, require_layout(x).strides[-2])
+            lines += write_transpose(self.node.dtype, to, start, str(inner), x.shape[-2])
         for name in ("dk", "dv"):
             if matrix := self.made.get(name):
                 lines += [f"for r in range({matrix.high}):", f"    for c in range({matrix.wide}):"]
@@ -216,7 +239,7 @@ class AttentionLayout:
         lanes, dtype = self.lanes, self.node.dtype
         nothing, none = literal(0, dtype), f"spread{lanes}({literal(0, dtype)})"
         lines, single = [f"odd0 = {none}", f"odd1 = {none}"], []
-        for name, x in zip("gqkv" if self.back else "qkv", self.operands, strict=False):
+        for name, x in self.matrices.items():
             (rows, columns), apart = x.shape[-2:], require_layout(x).strides[-2]
             head, whole = f"for r in range({rows}):", columns // lanes * lanes
             places = [(c, c // lanes % 2) for c in range(0, whole, lanes)]

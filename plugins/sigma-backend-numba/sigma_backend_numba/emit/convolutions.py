@@ -12,11 +12,13 @@ from math import prod
 
 from sigma_backend_numba.emit import costs
 from sigma_backend_numba.emit.loops import epilogue
+from sigma_backend_numba.emit.paired_planes import pair_channels, pair_positions
 from sigma_backend_numba.emit.planes import Axis, Planes, wrap_in_loops
 from sigma_backend_numba.emit.shifted_products import Dots, KernelSlopes, Shifts, rows, transpose_in_squares
 from sigma_backend_numba.emit.single_ops import Writer, operands
 from sigma_backend_numba.emit.task import Task, indent
 from sigma_backend_numba.emit.windows import Windows, windows
+from sigma_backend_numba.lower.paired_products import PAIRED
 from sigma_backend_numba.lower.tiled_convolutions import TILED
 from sigma_backend_numba.scalars import literal
 from sigma_kernel.graph import BYTES, Node
@@ -31,27 +33,25 @@ def convolution(task: Task, node: Node) -> None:
     """Write the kernel times the planes of each sample, and the epilogue while the result is in the cache."""
     x, w = operands(task, node)
     how = windows(node, node.inputs[0].shape, _kernel_shape(node), node.shape)
-    (channels, filters), samples = how.group_sides, node.shape[0]
+    (channels, filters), samples, paired = how.group_sides, node.shape[0], PAIRED in node.attrs
     task.share(costs.product(samples * how.work), samples)
+    deep = _term_count(channels, paired)
 
     def shifts_over(planes: Planes) -> Shifts:
         positions = planes.distances(how.result)
-        return Shifts(node.dtype, filters, positions, channels, channels * how.taps, how.taps, planes.size)
+        return Shifts(node.dtype, filters, positions, deep, deep * how.taps, how.taps, planes.size, paired)
 
     planes = _quicker(how, how.planes(), how.copies(), shifts_over)
     product = shifts_over(planes)
-    room, far = _planes(task, planes, how.channels, product.excess, node.dtype), task.room(how.taps, "int64")
-    sums = task.room(how.filters * product.row_length, node.dtype)
-    lines = [
-        f"sample = at({x}, n * {prod(node.inputs[0].shape[1:])})",
-        *planes.write_fill(room, "sample", how.channels, node.dtype),
-    ]
+    room, filled = _fill_planes(task, planes, product, how.groups, channels, "sample")
+    far, sums = task.room(how.taps, "int64"), task.room(how.filters * product.row_length, node.dtype)
+    lines = [f"sample = at({x}, n * {prod(node.inputs[0].shape[1:])})", *filled]
     lines += [*_distances(how, planes, far), f"for g in range({how.groups}):"]
-    right, to = f"at({room}, g * {channels * planes.size})", f"at({sums}, g * {filters * product.row_length})"
+    right, to = f"at({room}, g * {deep * planes.size})", f"at({sums}, g * {filters * product.row_length})"
     if node.attrs.get(TILED):
         lines += indent(_tile_lines(task, product, how, f"at({w}, g * {filters * channels})", right, to, "", far))
     else:
-        left = f"at({w}, g * {filters * channels * how.taps})"
+        left = f"at({w}, g * {filters * deep * how.taps})"
         lines += indent(product.lines(left, right, to, "t", far, str(how.taps)))
     if node in task.schedule.stored:
         result = f"at({task.storage(node)}, n * {prod(node.shape[1:])})"
@@ -70,31 +70,32 @@ def convolution_input(task: Task, node: Node) -> None:
     """Write the gradient of the operand."""
     (g, w), out = operands(task, node), task.storage(node)
     how = windows(node, node.shape, _kernel_shape(node), node.inputs[0].shape)
-    (channels, filters), samples = how.group_sides, node.shape[0]
+    (channels, filters), samples, paired = how.group_sides, node.shape[0], PAIRED in node.attrs
     task.share(costs.product(samples * how.work), samples)
+    deep = _term_count(filters, paired)
 
     def shifts_over(slopes: Planes) -> Shifts:
         positions = slopes.distances(how.remainder_sides)
-        return Shifts(node.dtype, channels, positions, filters, how.taps, channels * how.taps, slopes.size)
+        return Shifts(node.dtype, channels, positions, deep, how.taps, channels * how.taps, slopes.size, paired)
 
     slopes = _quicker(how, how.slopes(), how.slope_copies(), shifts_over)
     product, inside = shifts_over(slopes), how.operand(slopes)
-    room = _planes(task, slopes, how.filters, product.excess, node.dtype)
+    room, filled = _fill_planes(task, slopes, product, how.groups, filters, "slope")
     near, far = task.room(how.taps, "int64"), task.room(how.taps, "int64")
     sums = task.room(how.channels * product.row_length, node.dtype)
-    right, to = f"at({room}, g * {filters * slopes.size})", f"at({sums}, g * {channels * product.row_length})"
+    right, to = f"at({room}, g * {deep * slopes.size})", f"at({sums}, g * {channels * product.row_length})"
     each = [*_reaching(how, slopes, near, far), f"for g in range({how.groups}):"]
     if node.attrs.get(TILED):
         each += indent(_tile_lines(task, product, how, f"at({w}, g * {filters})", right, to, near, far))
     else:
-        left = f"at({w}, g * {filters * channels * how.taps})"
+        left = f"at({w}, g * {deep * channels * how.taps})"
         each += indent(product.lines(left, right, to, f"{near}[t]", far, "taps"))
     each += inside.write_back(sums, product.row_length, "sample", how.channels, node.dtype)
     lines = [
         f"slope = at({g}, n * {prod(node.inputs[0].shape[1:])})",
         f"sample = at({out}, n * {prod(node.shape[1:])})",
     ]
-    lines += slopes.write_fill(room, "slope", how.filters, node.dtype)
+    lines += filled
     lines += wrap_in_loops([(f"r{k}", side) for k, side in enumerate(how.stride)], each)
     task.lines += ["for n in range(lo, hi):", *indent(lines)]
 
@@ -103,9 +104,24 @@ def _kernel_shape(node: Node) -> Sequence[int]:
     """Return the shape of a kernel, whose elements of the windows come first for tiles of bfloat16."""
     shape = node.inputs[1].shape
     if not node.attrs.get(TILED):
-        return shape
+        return node.attrs.get(PAIRED) or shape
     rows, inner = shape[-2:]
     return (rows, inner, *shape[:-2]) if node.op == "convolution" else (inner, rows, *shape[:-2])
+
+
+def _term_count(rows: int, paired: bool) -> int:
+    """Return the number of rows that a product sums over: rows of words, if they are paired."""
+    return -(-rows // 2) if paired else rows
+
+
+def _fill_planes(
+    task: Task, planes: Planes, product: Shifts, groups: int, rows: int, sample: str
+) -> tuple[str, list[str]]:
+    """Return room for the planes of all groups, and lines that fill it."""
+    if product.paired:
+        return pair_channels(task, planes, sample, groups, rows, product.excess)
+    room = _planes(task, planes, groups * rows, product.excess, product.dtype)
+    return room, planes.write_fill(room, sample, groups * rows, product.dtype)
 
 
 def _tile_lines(
@@ -135,10 +151,16 @@ def kernel_parts(task: Task, node: Node) -> None:
     task.cost = costs.product(samples * how.work)
     task.chunks = task.parts = node.attrs["parts"]
     task.extent = samples
-    planes = how.planes()
-    room = _planes(task, planes, how.channels, 0, dtype)
-    filled = planes.write_fill(room, "sample", how.channels, dtype)
-    sums, last = (_sums if how.group_sides[1] >= FEW else _add_channel_by_channel)(task, how, planes, room, dtype)
+    planes, each = how.planes(), how.planes().size
+    if paired := PAIRED in node.attrs:
+        room, each, filled = pair_positions(task, planes, "sample", how.channels)
+    else:
+        room = _planes(task, planes, how.channels, 0, dtype)
+        filled = planes.write_fill(room, "sample", how.channels, dtype)
+    if paired or how.group_sides[1] >= FEW:
+        sums, last = _sums(task, how, planes, room, each, dtype, paired)
+    else:
+        sums, last = _add_channel_by_channel(task, how, planes, room, dtype)
     every, pieces = task.number(samples), task.number(task.chunks)
     begin, end = (f"({part}) * {every} // {pieces}" for part in ("ch", "ch + 1"))
     task.lines += [
@@ -150,18 +172,26 @@ def kernel_parts(task: Task, node: Node) -> None:
     ]  # fmt: skip
 
 
-def _sums(task: Task, how: Windows, planes: Planes, room: str, dtype: str) -> tuple[list[str], list[str]]:
+def _sums(
+    task: Task, how: Windows, planes: Planes, room: str, plane: int, dtype: str, paired: bool
+) -> tuple[list[str], list[str]]:
     """Return what adds a sample to sums of windows, filters side by side, and what puts these into order at the end."""
-    (channels, filters), positions = how.group_sides, prod(how.result)
-    turned, each = task.room(positions * how.filters, dtype), channels * how.taps * filters
+    (channels, filters), positions = how.group_sides, rows(how.result, planes.steps)
     last = how.rank - (channels < MANY)
     near = [how.number(planes, last, tap) for tap in range(how.kernel[last])] if last < how.rank else [0]
     outer = [(f"k{k}", side) for k, side in enumerate(how.kernel[:last])]
-    product = KernelSlopes(dtype, filters, rows(how.result, planes.steps), channels, planes.size, how.taps, near)
-    left, slope = (f"at({start}, g * {positions * filters})" for start in (turned, "slope"))
-    right = f"at({room}, {_sum(f'g * {channels * planes.size}', *_outer_distances(how, planes, last))})"
+    product = KernelSlopes(dtype, filters, positions, channels, plane, how.taps, near, paired)
+    turned, each = task.room(how.groups * product.blocks_size, dtype), channels * how.taps * filters
+    left, slope = f"at({turned}, g * {product.blocks_size})", f"at(slope, g * {prod(how.result) * filters})"
+    right = f"at({room}, {_sum(f'g * {channels * plane}', *_outer_distances(how, planes, last))})"
     to = f"at(total, g * {each} + {_number(outer)} * {len(near) * filters})"
-    lines = [*product.write_blocks(left, slope), *wrap_in_loops(outer, product.lines(left, right, to))]
+    lines = list[str]()
+    if paired:
+        words = task.room(product.blocks_size, dtype)
+        width = positions.width
+        lines.append(f"pair_neighbours({words}, {slope}, {width}, {filters * positions.rows}, {width})")
+        slope = words
+    lines += [*product.write_blocks(left, slope), *wrap_in_loops(outer, product.lines(left, right, to))]
     sums, group = task.room(each, dtype), f"at(total, g * {each})"
     ends = [f"copied({sums}, {group}, {each * BYTES[dtype]})"]
     ends += transpose_in_squares(group, sums, channels * how.taps, filters, dtype)

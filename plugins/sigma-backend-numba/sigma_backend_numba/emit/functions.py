@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import define, field
 
-from sigma_backend_numba.emit import attention, convolutions, loops, matmul, packed_products, single_ops
+from sigma_backend_numba.emit import attention, convolutions, loops, matmul, packed_products, paired_planes, single_ops
 from sigma_backend_numba.emit.scans import Scan, body_form
 from sigma_backend_numba.emit.task import Block, Task
 from sigma_backend_numba.lower.canonical import Form
@@ -17,6 +17,7 @@ WRITERS = {
     **single_ops.WRITERS,
     **convolutions.WRITERS,
     **attention.WRITERS,
+    **paired_planes.WRITERS,
     "packed": packed_products.write_packed_product,
 }
 

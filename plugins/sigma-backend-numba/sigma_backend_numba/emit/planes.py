@@ -101,7 +101,7 @@ class Planes:
         """Return the positions of windows, counted along the plane, given how many there are along each axis."""
         return sum((side - 1) * step for side, step in zip(result, self.steps, strict=True)) + 1
 
-    def write_fill(self, to: str, sample: str, channels: int, dtype: str) -> list[str]:
+    def write_fill(self, to: str, sample: str, channels: int | str, dtype: str) -> list[str]:
         """Return loops that copy a sample to its planes, with zeros around it."""
         pairs = [(k, block) for k, (axis, block) in enumerate(zip(self.axes, self.blocks, strict=True))
                  if axis.remainders > 1]  # fmt: skip
@@ -168,7 +168,7 @@ class Copy:
         return [f"for z in range({begin}, {end}):", f"    {self.plane}[z] = {self.zero}"]
 
 
-def wrap_in_loops(loops: Sequence[tuple[str, int]], lines: list[str]) -> list[str]:
+def wrap_in_loops(loops: Sequence[tuple[str, int | str]], lines: list[str]) -> list[str]:
     """Return lines within loops over these names."""
     heads = [f"{'    ' * depth}for {name} in range({count}):" for depth, (name, count) in enumerate(loops)]
     return [*heads, *indent(lines, len(loops))]

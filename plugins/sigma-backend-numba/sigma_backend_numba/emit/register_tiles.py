@@ -8,7 +8,7 @@ contiguous memory.  (K. Goto and R. van de Geijn, Anatomy of High-Performance Ma
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from math import gcd
 
 from attrs import frozen
@@ -43,8 +43,13 @@ class Shape:
 
 def shape(rows: int, vectors: int) -> Shape:
     """Return the best sides of tiles for a product of this many rows and vectors of columns."""
-    each = AT_ONCE * 8 // registers()
-    room = REGISTERS[registers()] - 1
+    return _best_shape(rows, vectors, registers())
+
+
+@cache
+def _best_shape(rows: int, vectors: int, bits: int) -> Shape:
+    """Return the best sides for registers of some width: the same layers occur often in a network."""
+    each, room = AT_ONCE * 8 // bits, REGISTERS[bits] - 1
     every = (Shape(d, v) for v in range(1, 5) for d in range(1, (room - v * each) // (v * each) + 1) if d <= 16)
     return min(every, key=lambda one: (_total_cycles(one, rows, vectors), -one.rows))
 

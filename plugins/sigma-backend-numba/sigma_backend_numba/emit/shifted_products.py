@@ -50,11 +50,17 @@ def cycles(tile: tuple[int, int], rows: int, vectors: int) -> tuple[float, float
     return total, loaded
 
 
+def add_product(total: str, x: str, y: str, paired: bool) -> str:
+    """Return the line that adds a product to a sum, or both products of words."""
+    return f"{total} = dotted({total}, {x}, {y})" if paired else f"{total} += {x} * {y}"
+
+
 @frozen
 class Shifts:
     """``to[i, j] = sum of left[i * down + c * along + near[t]] * right[c * plane + far[t] + j]`` over c and t.
 
-    There are ``channels`` of c.  The result has ``positions`` and rows that are ``apart``, which is no less.
+    There are ``channels`` of c.  The result has ``positions`` and rows that are ``apart``, which is no less.  If
+    ``paired``, elements are words of two numbers of bfloat16, and their product is the sum of both products.
     """
 
     dtype: str
@@ -64,11 +70,12 @@ class Shifts:
     down: int
     along: int
     plane: int
+    paired: bool = False
 
     @property
     def lanes(self) -> int:
         """Return the elements of a vector."""
-        return lanes(self.dtype, self.positions)
+        return widest(self.dtype) if self.paired else lanes(self.dtype, self.positions)
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -123,7 +130,7 @@ class Shifts:
         body += [f"e{u} = {wide(step, 'there', str(u * step))}" for u in range(across)]
         for r in range(deep):
             body += [f"l{r} = {broadcast(step, f'here[{r * self.down}]')}"]
-            body += [f"s{r}_{u} += l{r} * e{u}" for u in range(across)]
+            body += [add_product(f"s{r}_{u}", f"l{r}", f"e{u}", self.paired) for u in range(across)]
         return [*lines, f"for c in range({self.channels}):", f"    for t in range({taps}):", *indent(body, 2)]
 
 
@@ -135,19 +142,19 @@ class PositionRows:
     loops: Sequence[tuple[int, int]]
 
     @property
-    def count(self) -> int:
-        """Return the number of positions."""
-        return self.width * prod(count for count, _ in self.loops)
+    def rows(self) -> int:
+        """Return the number of rows."""
+        return prod(count for count, _ in self.loops)
 
     def write_loops(self, there: str, here: str, leading: int, inside: list[str]) -> list[str]:
-        """Return loops with pointers ``there``, into the plane, and ``here``, at positions that are ``leading``."""
+        """Return loops with pointers ``there``, into the plane, and ``here``, at rows that are ``leading`` apart."""
         number, far = "0", []
         for k, (count, step) in enumerate(self.loops):
             number = f"({number} * {count} + o{k})"
             far.append(f"o{k} * {step}")
         lines = [
             f"there = at({there}, {' + '.join(far) or '0'})",
-            f"here = at({here}, {number} * {self.width * leading})",
+            f"here = at({here}, {number} * {leading})",
         ]
         return wrap_in_loops([(f"o{k}", count) for k, (count, _) in enumerate(self.loops)], [*lines, *inside])
 
@@ -166,6 +173,9 @@ class KernelSlopes:
 
     Rows of the result have all ``filters``; those of one channel are ``taps`` rows apart.  ``left`` is stored in
     successive blocks of filters, so that rows of a block are contiguous (:meth:`write_blocks`).
+
+    If ``paired``, numbers of ``right`` are of bfloat16.  Those of two positions in a row are multiplied by a word of
+    ``left`` at a time; the last one of an odd row by a word that is half zero.
     """
 
     dtype: str
@@ -175,14 +185,35 @@ class KernelSlopes:
     plane: int
     taps: int
     distances: Sequence[int]
+    paired: bool = False
+
+    @property
+    def row_steps(self) -> int:
+        """Return the terms of a sum over one row of positions."""
+        return -(-self.positions.width // 2) if self.paired else self.positions.width
+
+    @property
+    def steps(self) -> int:
+        """Return the terms of a sum over all positions."""
+        return self.row_steps * self.positions.rows
+
+    @property
+    def wide(self) -> int:
+        """Return the filters that ``left`` has: whole vectors, if they are words."""
+        return -(-self.filters // widest(self.dtype)) * widest(self.dtype) if self.paired else self.filters
+
+    @property
+    def blocks_size(self) -> int:
+        """Return the elements of ``left``."""
+        return self.steps * self.wide
 
     @property
     def blocks(self) -> list[tuple[int, int, Parts]]:
         """Return ranges of filters, which are cut into blocks of one or two vectors: their starts and widths."""
         both = 2 * widest(self.dtype)
-        whole = self.filters // both * both
+        whole = self.wide // both * both
         blocks = [(0, whole, [(0, both // 2), (both // 2, both // 2)])] if whole else []
-        rest = disjoint(self.filters - whole) if whole < self.filters else []
+        rest = disjoint(self.wide - whole) if whole < self.wide else []
         for pair in (rest[k : k + 2] for k in range(0, len(rest), 2)):
             parts = [(start - pair[0][0], width) for start, width in pair]
             blocks.append((whole + pair[0][0], whole + sum(pair[-1]), parts))
@@ -190,7 +221,7 @@ class KernelSlopes:
 
     def write_blocks(self, to: str, start: str) -> list[str]:
         """Return loops that write the transpose of a matrix, which has a row for each filter, to blocks."""
-        lines, count = list[str](), self.positions.count
+        lines, count = list[str](), self.steps
         for begin, end, parts in self.blocks:
             places = f"at({to}, f * {count})", f"at({start}, f * {count})"
             lines.append(f"for f in range({begin}, {end}, {sum(parts[-1])}):")
@@ -220,17 +251,35 @@ class KernelSlopes:
         self, sums: Sequence[tuple[int, int, tuple[int, int]]], parts: Parts, left: str, right: str, to: str
     ) -> list[str]:
         leading, start, ends = sum(parts[-1]), list[str](), list[str]()
-        body = [f"row = at(here, j * {leading})"]
-        body += [f"e{place}_{width} = {wide(width, 'row', str(place))}" for place, width in parts]
         for k, t, (place, width) in sums:
-            name, near = f"s{k}_{t}_{place}_{width}", f"there[j + {k * self.plane + self.distances[t]}]"
-            at = f"((c + {k}) * {self.taps} + {t}) * {self.filters} + f + {place}"
+            name, at = f"s{k}_{t}_{place}_{width}", f"((c + {k}) * {self.taps} + {t}) * {self.filters} + f + {place}"
             start.append(f"{name} = {broadcast(width, literal(0, self.dtype))}")
-            body.append(f"{name} += {broadcast(width, near)} * e{place}_{width}")
-            ends.append(f"put(at({to}, {at}), {wide(width, to, at)} + {name})")
-        inside = [f"for j in range({self.positions.width}):", *indent(body)]
-        pointers = f"at({right}, c * {self.plane})", f"at({left}, f * {self.positions.count})"
-        return [*start, *self.positions.write_loops(*pointers, leading, inside), *ends]
+            ends.append(self._end(name, to, at, place, width))
+
+        def step(near: str) -> list[str]:
+            body = [f"row = at(here, j * {leading})"]
+            body += [f"e{place}_{width} = {wide(width, 'row', str(place))}" for place, width in parts]
+            for k, t, (place, width) in sums:
+                factor = broadcast(width, near.format(k * self.plane + self.distances[t]))
+                body.append(add_product(f"s{k}_{t}_{place}_{width}", factor, f"e{place}_{width}", self.paired))
+            return body
+
+        count, inside = self.row_steps, list[str]()
+        if self.paired:
+            whole = self.positions.width // 2
+            inside += [f"for j in range({whole}):", *indent(step("neighbours(at(there, 2 * j + {0}))"))]
+            inside += [f"for j in range({whole}, {count}):", *indent(step("single(at(there, 2 * j + {0}))"))]
+        else:
+            inside += [f"for j in range({count}):", *indent(step("there[j + {0}]"))]
+        pointers = f"at({right}, c * {self.plane})", f"at({left}, f * {self.steps})"
+        return [*start, *self.positions.write_loops(*pointers, count * leading, inside), *ends]
+
+    def _end(self, name: str, to: str, at: str, place: int, width: int) -> str:
+        """Return the line that adds a sum to the result; the last vector may have fewer filters than lanes."""
+        if self.wide == self.filters:
+            return f"put(at({to}, {at}), {wide(width, to, at)} + {name})"
+        here, count = f"at({to}, {at})", f"{self.filters} - f - {place}"
+        return f"stored({here}, some({here}, {count}) + {name}, {count})"
 
 
 def _split_evenly(count: int, most: int) -> list[tuple[int, int, int]]:
@@ -275,7 +324,7 @@ class Dots:
             inside += [f"for j in range({begin}, {end}, {width}):", *indent(body)]
         for t, width, name in sums:
             ends += [f"put({room}, {name})", f"for j in range({width}):", f"    {to}[{t}] += {room}[j]"]
-        return [*lines, *self.positions.write_loops(right, left, 1, inside), *ends]
+        return [*lines, *self.positions.write_loops(right, left, self.positions.width, inside), *ends]
 
 
 def transpose_in_squares(to: str, start: str, rows: int, columns: int, dtype: str) -> list[str]:

@@ -47,10 +47,11 @@ def attend(node: Node, operands: Sequence[Node]) -> Node:
     return _restore_axes(Node("attend", tuple(operands), dict(node.attrs), stored, node.dtype), axes)
 
 
-def gradients(operands: Sequence[Node], causal: bool) -> Node:
+def gradients(node: Node, operands: Sequence[Node]) -> Node:
     """Return the gradients of queries, keys and values."""
     count = sum(_room(shape) for shape in shapes(operands))
-    return Node("attend_back", tuple(operands), {"causal": causal}, (count,), operands[0].dtype)
+    attrs = {name: value for name, value in node.attrs.items() if name != "of"}
+    return Node("attend_back", tuple(operands), attrs, (count,), operands[0].dtype)
 
 
 def shapes(operands: Sequence[Node]) -> list[Shape]:

@@ -22,6 +22,7 @@ from sigma_backend_numba.lower.batch_chunks import CHUNKS as CHUNKS, cut
 from sigma_backend_numba.lower.kernels import LOWERINGS, to_call
 from sigma_backend_numba.lower.layout import VIEWS, is_regular, layout, source
 from sigma_backend_numba.lower.packing import pack_matrices
+from sigma_backend_numba.lower.paired_products import PAIRED, to_pairs
 from sigma_backend_numba.lower.pieces import side_by_side
 from sigma_backend_numba.lower.resident import read_in_place
 from sigma_backend_numba.lower.running_sums import summed_later
@@ -32,6 +33,7 @@ from sigma_kernel.graph import Graph, Node, constant, map_nodes, rewrite, topolo
 
 WORK = 3e6  # minimum floating-point operations of a part of a sum of products, or of a piece for BLAS
 PACKED = {AMX: 500_000, DOTS: 60_000}  # minimum floating-point operations of a product that packs bfloat16
+NARROW = {AMX: to_tiles, DOTS: to_pairs}  # functions that return convolutions in bfloat16
 LEAST = 16  # and its smallest side
 MANY = 128  # and its rows, in a scan
 ALL = 50_000  # minimum elements of a full reduction: a smaller one is done before a second thread has started
@@ -44,7 +46,7 @@ FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
     "argmax", "pad", "concat", "scatter_add", "matmul", "mixed", "convolution", "convolution_input",
     "convolution_kernel", "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool",
-    "sum_unpool", "scan", "part", "packed", "rows", "python", "attend", "attend_back",
+    "sum_unpool", "scan", "part", "packed", PAIRED, "rows", "python", "attend", "attend_back",
 })  # fmt: skip  # (matmul of integers)
 KNOWN = LEAVES | VIEWS | ELEMENTWISE | FOLDS | PLAIN | attention.FUSED
 
@@ -66,6 +68,7 @@ class Form:
     places: dict[Node, int] = field(init=False)
     outputs: dict[int, Node] = field(factory=dict, init=False)
     nodes: tuple[Node, ...] = field(init=False)
+    rows: int = field(init=False)  # of a minibatch, 0 without data
     parts: dict[Node, list[Node]] = field(factory=dict, init=False)  # parts of each scan
     _new: dict[Node, Node] = field(factory=dict, init=False)
     _pools: dict[Node, list[Node]] = field(factory=dict, init=False)  # by operand
@@ -78,6 +81,7 @@ class Form:
         _check(self.graph)
         self.places = {node: i for i, node in enumerate(self.graph.inputs)}
         data = [node for node, kind in zip(self.graph.inputs, self.frame.kinds, strict=True) if kind == DATA]
+        self.rows = data[0].shape[0] if data else 0
         self._new = {node: node for node in self.graph.inputs}
         self._new |= {x: _gather(x, self.places[x]) for x in {*data} - read_in_place(self.graph, data)}
         for node in self.graph:
@@ -91,12 +95,6 @@ class Form:
         for node in self.nodes:
             if node.op == "part":
                 self.parts.setdefault(node.inputs[0], []).append(node)
-
-    @property
-    def rows(self) -> int:
-        """Return the number of rows of a minibatch, 0 without data."""
-        kinds = zip(self.graph.inputs, self.frame.kinds, strict=True)
-        return next((node.shape[0] for node, kind in kinds if kind == DATA), 0)
 
     def _adapt(self, node: Node) -> Node:
         """Return a node whose operands have the layouts that it needs."""
@@ -141,7 +139,7 @@ class Form:
         key = (operands, node.attrs["causal"])
         if key not in self._gradients:
             rows = [_readable_rows(x) for x in operands]
-            self._gradients[key] = attention.gradients(rows, node.attrs["causal"])
+            self._gradients[key] = attention.gradients(node, rows)
         return attention.part(self._gradients[key], node.attrs["of"])
 
     def _find_maxima(self, node: Node, x: Node) -> tuple[Node, ...]:
@@ -184,8 +182,8 @@ def _lower_mixed_products(graph: Graph, within: bool = False) -> Graph:
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op != "mixed_matmul":
-            tiled = to_tiles(node, inputs) if mixed_form() == AMX else None
-            return with_inputs(node, inputs) if tiled is None else tiled
+            narrow = NARROW[mixed_form()](node, inputs) if mixed_form() else None
+            return with_inputs(node, inputs) if narrow is None else narrow
         if node.dtype == "float32" and node.attrs["dtype"] == "bfloat16" and _large(node, within):
             return evolve(node, op="mixed", inputs=inputs)
         return evolve(node, op="matmul", inputs=tuple(_round_operand(x, node.attrs) for x in inputs), attrs={})

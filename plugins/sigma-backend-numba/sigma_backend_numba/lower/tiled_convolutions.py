@@ -6,6 +6,7 @@ their kernels, so that a tile has rows of contiguous numbers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from attrs import evolve
@@ -18,11 +19,15 @@ LEAST = 16  # minimum of the channels and the filters of a group
 FEW, MANY = 32, 128  # minimum of positions, and with a kernel that leaves a core's own cache: it is packed per sample
 
 
+def are_rounded(node: Node, inputs: Sequence[Node]) -> bool:
+    """Return whether the operands of a product of float32 are numbers of bfloat16."""
+    kinds = {x.attrs["dtype"] if x.op == "reduce_precision" else "" for x in inputs}
+    return node.dtype == "float32" and kinds == {"bfloat16"}
+
+
 def to_tiles(node: Node, inputs: tuple[Node, ...]) -> Node | None:
     """Return a convolution, or the gradient of its operand, in tiles of bfloat16; None where that does not pay."""
-    if node.op not in ("convolution", "convolution_input") or node.dtype != "float32":
-        return None
-    if any(x.op != "reduce_precision" or x.attrs["dtype"] != "bfloat16" for x in inputs):
+    if node.op not in ("convolution", "convolution_input") or not are_rounded(node, inputs):
         return None
     x, kernel = (operand.inputs[0] for operand in inputs)
     filters, channels = kernel.shape[0] // node.attrs["groups"], kernel.shape[1]

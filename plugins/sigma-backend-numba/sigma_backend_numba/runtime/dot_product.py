@@ -11,7 +11,7 @@ from typing import Any
 from sigma_backend_numba.compiler.language import LanguageWord, address, as_f4, as_i4, at, compact, fetch, i8, sel
 from sigma_backend_numba.compiler.tile_sizes import DOT_AHEAD, DOT_DEEP, DOT_FEW, DOT_ROWS
 
-some, turned16 = map(LanguageWord, ("some", "turned16"))
+some, put, turned16 = map(LanguageWord, ("some", "put", "turned16"))
 joined_pairs, joined_halves = map(LanguageWord, ("joined_pairs", "joined_halves"))
 dots, few_dots = map(LanguageWord, ("dots", "few_dots"))
 
@@ -79,7 +79,7 @@ def pack_rows(packed: Any, each: Any, spare: Any, left: Any, down: Any, rows: An
             for r in range(DOT_DEEP):
                 start = at(left, min(i + r, rows - 1) * down + k)
                 more = at(start, sel(inner - k > 16, i8(16), i8(0)))
-                joined_halves(at(spare, r * 16), some(start, inner - k), some(more, inner - k - 16))
+                put(at(spare, r * 16), joined_halves(some(start, inner - k), some(more, inner - k - 16)))
             turned16(as_f4(address(at(packed, i * each + k // 2 * DOT_DEEP))), DOT_DEEP, as_f4(address(spare)), 16)
 
 
@@ -91,7 +91,7 @@ def pack_columns(packed: Any, each: Any, left: Any, along: Any, rows: Any, inner
         for k in range(0, inner, 2):
             start = at(left, k * along + i)
             below, also = at(start, sel(k + 1 < inner, along, i8(0))), sel(k + 1 < inner, count, i8(0))
-            joined_pairs(at(packed, i * each + k // 2 * DOT_DEEP), some(start, count), some(below, also))
+            put(at(packed, i * each + k // 2 * DOT_DEEP), joined_pairs(some(start, count), some(below, also)))
 
 
 @compact
@@ -108,7 +108,7 @@ def pack_panel(panel: Any, each: Any, right: Any, under: Any, columns: Any, inne
             fetch(at(also_come, j))
             also = sel(k + 1 < inner, count, i8(0))
             to = at(panel, j // 32 * each + k * 16 + j % 32)
-            joined_pairs(to, some(at(start, j), count), some(at(below, j), also))
+            put(to, joined_pairs(some(at(start, j), count), some(at(below, j), also)))
 
 
 @compact
@@ -119,5 +119,5 @@ def turn_panel(panel: Any, each: Any, spare: Any, right: Any, beside: Any, colum
             for c in range(16):
                 start = at(right, min(j + c, columns - 1) * beside + k)
                 more = at(start, sel(inner - k > 16, i8(16), i8(0)))
-                joined_halves(at(spare, c * 16), some(start, inner - k), some(more, inner - k - 16))
+                put(at(spare, c * 16), joined_halves(some(start, inner - k), some(more, inner - k - 16)))
             turned16(as_f4(address(at(panel, j // 32 * each + k * 16 + j % 32))), 32, as_f4(address(spare)), 16)

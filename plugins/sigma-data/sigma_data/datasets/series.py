@@ -13,7 +13,7 @@ from attrs import define, field
 from sigma_data.datasets.in_blocks import InBlocks
 from sigma_data.datasets.splits import Loaded, Splits, read_fold, shares
 from sigma_data.extractors.columns import as_tuple
-from sigma_data.prepared.opening import find_block_files, open_prepared
+from sigma_data.prepared.opening import open_prepared
 from sigma_data.readers.csv import place as find_column
 from sigma_data.sources import stamp_of
 from sigma_data.sources.file import File
@@ -99,7 +99,7 @@ class Series(Splits, InBlocks):
 
     def load(self) -> Loaded:
         """Return the splits; there are no classes."""
-        if files := find_block_files(self.path, self.format, self.block_rows, self.cache):
+        if files := self.find_files():
             blocks, prepared = import_module("sigma_data.series.in_blocks"), open_prepared(self, files)
             roles = self._roles(prepared.names, prepared.name)
             parts, learned = blocks.read_blocks(self, prepared, roles, self.layout)

@@ -18,7 +18,7 @@ from sigma_data.extractors.columns import as_tuple
 from sigma_data.frames import check_names
 from sigma_data.labels import Codes, Labels
 from sigma_data.prepared.blocks import is_mapped
-from sigma_data.prepared.opening import find_block_files, open_prepared
+from sigma_data.prepared.opening import open_prepared
 from sigma_data.profiling.encoders import choose_for
 from sigma_data.profiling.inspectors import inspect_table
 from sigma_data.profiling.kinds import infer_kind
@@ -194,7 +194,7 @@ class Tabular(Divided, InBlocks):
 
     def _read_parts(self) -> tuple[Mapping[str, Dataset], Arrays]:
         """Return the splits, and all rows; encoders are fitted on those of the training."""
-        if files := find_block_files(self.path, self.format, self.block_rows, self.cache):
+        if files := self.find_files():
             return self._read_blocks(open_prepared(self, files))
         source = open_table(self.path, **self.format)
         roles = self._roles(source.schema.names, source.name)

@@ -86,13 +86,14 @@ class ResidentBlocks:
 
 @frozen
 class BlockLayout:
-    """How many rows a block has, by default so many that it has 4 MiB, and the memory of blocks that stay there.
+    """How many rows a block has, by default so many that it has 4 MiB, the lanes, and the memory of blocks that stay.
 
     The layout is a function of the columns and the settings alone: runs have the same bits, whatever stays in memory.
     """
 
     block_rows: int | None
     memory: BlockMemory
+    lanes: int = 1
 
     def rows_per_block(self, row_bytes: int) -> int:
         """Return the rows of a block; raise SigmaConfigError for blocks above 1 GiB."""
@@ -109,7 +110,7 @@ class BlockLayout:
         """Return the rows of a table in blocks."""
         mapped = [values for values in rows.dataset.block(0).values() if is_mapped(values)]
         row_bytes = sum(values[:1].nbytes for values in mapped)
-        return RowBlocks(rows, self.rows_per_block(row_bytes), row_bytes, ResidentBlocks(self.memory))
+        return RowBlocks(rows, self.rows_per_block(row_bytes), row_bytes, ResidentBlocks(self.memory), self.lanes)
 
 
 class RowBlocks(Derived):
@@ -118,10 +119,10 @@ class RowBlocks(Derived):
     Sections that are mapped to memory are read by block, and not as columns.
     """
 
-    def __init__(self, rows: Subset, block_rows: int, row_bytes: int, resident: ResidentBlocks) -> None:
+    def __init__(self, rows: Subset, block_rows: int, row_bytes: int, resident: ResidentBlocks, lanes: int = 1) -> None:
         super().__init__(rows)
         self._numbers, self._block_rows, self._row_bytes = rows.rows_of_dataset, block_rows, row_bytes
-        self._resident = resident
+        self._resident, self._lanes = resident, lanes
         self.starts = [*range(0, len(self._numbers), block_rows), len(self._numbers)]
 
     def __repr__(self) -> str:
@@ -133,7 +134,7 @@ class RowBlocks(Derived):
         own, others = (self._mapped_arrays(rows) for rows in (self.dataset, dataset))
         same = own.keys() == others.keys() and all(own[name] is others[name] for name in own)
         resident = self._resident if same else ResidentBlocks(self._resident.memory)
-        return RowBlocks(dataset, self._block_rows, self._row_bytes, resident)
+        return RowBlocks(dataset, self._block_rows, self._row_bytes, resident, self._lanes)
 
     def groups(self) -> Sequence[Hashable] | None:
         """Return the group of each row, if there are groups."""
@@ -148,6 +149,11 @@ class RowBlocks(Derived):
     def open_blocks(self) -> int:
         """Return how many blocks have 64 MiB, at most 16."""
         return count_open(self._block_rows * self._row_bytes)
+
+    @property
+    def lanes(self) -> int:
+        """Return into how many lanes the rows are dealt."""
+        return self._lanes
 
     def rows(self, block: int) -> int:
         """Return the number of rows of a block."""

@@ -22,7 +22,7 @@ from sigma_kernel import Encoder, SigmaConfigError
 
 VERSION = 1  # of what is in an entry
 LARGE = 1 << 30  # bytes of numbers from which on a table is read in blocks
-UNCHANGING = {"path", "block_rows", "memory", "cache", "class_weights", "past"}  # on which arrays do not depend
+UNCHANGING = {"path", "block_rows", "memory", "cache", "lanes", "class_weights", "past"}  # not in arrays
 
 
 def find_block_files(

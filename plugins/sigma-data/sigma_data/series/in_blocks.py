@@ -158,12 +158,17 @@ class MappedWindows(SeriesWindows):
     def __init__(self, *rows: Any, layout: BlockLayout) -> None:
         super().__init__(*rows)
         self.mapped, self._size = rows[0], layout.rows_per_block(self.window_bytes)
-        self._resident = ResidentBlocks(layout.memory)
+        self._resident, self._lanes = ResidentBlocks(layout.memory), layout.lanes
 
     @property
     def open_blocks(self) -> int:
         """Return how many blocks have 64 MiB, at most 16."""
         return count_open(self._size * self.window_bytes)
+
+    @property
+    def lanes(self) -> int:
+        """Return into how many lanes the windows are dealt."""
+        return self._lanes
 
     def _read_inputs(self, starts: np.ndarray) -> np.ndarray:
         """Return windows as views of their rows, of which there are fewer, if they are not far apart."""

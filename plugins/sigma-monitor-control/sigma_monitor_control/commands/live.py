@@ -18,8 +18,9 @@ import click
 
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
-from sigma_monitor_control.commands.options import literal, print_moments, steering
+from sigma_monitor_control.commands.options import print_moments, steering
 from sigma_monitor_control.discovery import connect
+from sigma_run.launcher import literal
 
 PATH = Path(__file__).with_name("live.json")
 DESCRIBE = "sigma_monitor_control.protocol.reading:describe_command"  # imports numpy

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from shutil import get_terminal_size
 from typing import Any
 
 import click
 
-from sigma_kernel.errors import SigmaConfigError, printable
+from sigma_kernel.errors import printable
 from sigma_run.launcher import document, json_option
 
 run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; the only one by default.")
@@ -22,20 +21,6 @@ Command = Callable[..., Any]
 def steering(command: Command) -> Command:
     """Add the options of a command that steers."""
     return run_option(trainer_option(json_option(command)))
-
-
-def literal(text: str) -> Any:
-    """Return the value of a TOML literal, or else the text itself: ``0.1``, ``true``, ``{type = "loss"}``, ``adam``.
-
-    Raises SigmaConfigError for an array, a table or a quoted string that is not complete.
-    """
-    try:
-        table = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError) as error:
-        if text.lstrip().startswith(("[", "{", '"', "'")):
-            raise SigmaConfigError(f"{text}: is not a TOML value: {error}. Quote it for the shell.") from None
-        return text
-    return table["value"] if table.keys() == {"value"} else text
 
 
 # -- output ------------------------------------------------------------------------------------------------------------

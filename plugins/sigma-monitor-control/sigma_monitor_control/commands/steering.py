@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from sigma_monitor_control.client import Client
-from sigma_monitor_control.commands.options import literal, print_moments, show, steering
+from sigma_monitor_control.commands.options import print_moments, show, steering
 from sigma_monitor_control.discovery import connect
+from sigma_run.launcher import literal
 
 
 @click.command("set")

@@ -10,16 +10,18 @@ from attrs import frozen
 
 import sigma_run  # for `describe`, which is imported when it is used
 from sigma_kernel import Component, catalogue
-from sigma_kernel.contracts import AddressEntry, Stretch, Ticket, View
+from sigma_kernel.contracts import AddressEntry, Branch, Stretch, Ticket, View
+from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaError, suggest_name
 from sigma_monitor_control.protocol.documents import PROTOCOL
 from sigma_monitor_control.protocol.naming import is_pattern, leading, meant, qualify_name
 from sigma_monitor_control.protocol.values import column, to_json
 
-POINTS, MOST_POINTS = 2000, 20_000  # of one series in an answer
-MOST_SERIES = 100  # in one request
+POINTS, MOST_POINTS = 2000, 32_000  # of one series, and of all in an answer, which then is no longer than it may be
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
+WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
+NUMERIC = ("number", "whole")  # types of an entry
 MEASURED = ("training", "validation", "test")  # trainers publish their results below these
 
 
@@ -63,7 +65,18 @@ def _trainer(view: View, name: str) -> dict[str, Any]:
         "branch": branches[-1].number if branches else 0,
         "rows": next((to_json(entry.value) for entry in view.entries(f"{name}.data.training.rows")), None),
         "values": _latest_values(view, name),
+        "workers": _describe_workers(view, name),
     }
+
+
+def _describe_workers(view: View, name: str) -> dict[str, dict[str, Any]]:
+    """Return what is known of each worker of a group, by its number; none for other operators."""
+    rows = dict[str, dict[str, Any]]()
+    for entry in view.entries(f"{name}.group.*.*"):
+        number, _, what = entry.address.removeprefix(f"{name}.group.").partition(".")
+        if what in WORKER and number.isdecimal():  # else a hook has published it
+            rows.setdefault(number, {})[what] = to_json(entry.value)
+    return dict(sorted(rows.items(), key=lambda row: int(row[0])))
 
 
 def _latest_values(view: View, name: str) -> dict[str, Any]:
@@ -73,7 +86,7 @@ def _latest_values(view: View, name: str) -> dict[str, Any]:
 
 
 def _is_number(entry: AddressEntry) -> bool:
-    return entry.type in ("number", "whole") and entry.value is not None
+    return entry.type in NUMERIC and entry.value is not None
 
 
 def select_trainer(view: View, name: str | None) -> str:
@@ -135,18 +148,31 @@ def _value(view: View, entry: AddressEntry) -> Any:
         return None
 
 
-def series(view: View, addresses: list[str], after: dict[str, int] | None = None, most: int = POINTS) -> dict[str, Any]:
-    """Return the values of some addresses since a cursor each, and the next cursors."""
-    if len(addresses) > MOST_SERIES:
-        raise SigmaConfigError(f"series: asks for {len(addresses)} addresses, more than {MOST_SERIES}. Ask for fewer.")
-    since = after or {}
-    return {address: since_cursor(view, address, since.get(address, 0), most) for address in addresses}
+def series(
+    view: View,
+    addresses: list[str],
+    after: dict[str, int] | None = None,
+    most: int = POINTS,
+    span: list[float] | None = None,
+    over: str = "iteration",
+) -> dict[str, Any]:
+    """Return the points of some addresses, and a cursor each: in a part of an axis, or all since a cursor.
+
+    The more addresses there are, the fewer points have each.
+    """
+    if span is not None and (len(span) != 2 or not span[0] <= span[1]):
+        raise SigmaConfigError(f"series: 'span' must be the first and the last place on the axis (got {span}).")
+    within, since = None if span is None else (span[0], span[1]), after or {}
+    window = Window(span=within, over=over, most=max(1, min(most, MOST_POINTS // max(1, len(addresses)))))
+    return {address: _points(view, address, window, since.get(address, 0)) for address in addresses}
 
 
-def since_cursor(view: View, address: str, after: int, most: int) -> dict[str, Any]:
-    """Return the values of an address since a cursor, and the next cursor."""
-    cursor, stretches = view.stretches(address, after, max(1, min(most, MOST_POINTS)))
-    return {"next": cursor, "stretches": [_stretch(stretch) for stretch in stretches]}
+def _points(view: View, address: str, window: Window, after: int) -> dict[str, Any]:
+    """Return the points since a cursor; the whole in few if those are too many, or if older ones were replaced."""
+    cursor, stretches = view.points(address, window, after)
+    if after and (not cursor or sum(len(stretch.curve.values) for stretch in stretches) > window.most):
+        return _points(view, address, window, 0)
+    return {"next": cursor, "whole": not after, "stretches": [_stretch(stretch) for stretch in stretches]}
 
 
 def _stretch(stretch: Stretch) -> dict[str, Any]:
@@ -195,8 +221,15 @@ def messages(view: View, after: int = 0) -> list[Any]:
 
 # -- trainers ----------------------------------------------------------------------------------------------------------
 def branches(view: View, trainer: str | None = None) -> list[Any]:
-    """Return the branches of a trainer's history."""
-    return [to_json(branch) for branch in view.trainer(select_trainer(view, trainer)).branches()]
+    """Return the branches of a trainer's history; those before a resume from the journal."""
+    name = select_trainer(view, trainer)
+    own, earlier = view.trainer(name).branches(), list[Branch]()
+    if own and own[0].number:
+        rewinds = (row for _, row in view.journal() if row.get("trainer") == name and row.get("command") == "rewind")
+        begun = {row["branch"]: Branch(row["branch"], row.get("parent"), row.get("to", 0)) for row in rewinds}
+        if own[0].number in begun:
+            earlier = [Branch(0), *(begun[number] for number in sorted(begun) if number <= own[0].number)]
+    return [to_json(branch) for branch in [*earlier, *own[bool(earlier) :]]]
 
 
 def network(view: View, trainer: str | None = None) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any, Protocol
@@ -17,8 +18,11 @@ from sigma_monitor_control.protocol.values import to_json
 
 LEAST, MOST = 0.1, 3600.0  # seconds between two events
 MOST_PATTERNS = 100
+MOST_ENTRIES = 10_000  # in an event, which then is no longer than it may be; of more, clients ask for some
 ALIVE = 2.0  # seconds after which the status is sent, new or not
-RARELY = 1.0  # seconds between two polls of states and branches
+RARELY = 1.0  # seconds between two polls of states and branches, and of addresses
+ANY = "any"  # the type of what has no value yet
+SHARE = 100  # times as long as a poll of the addresses has taken passes until the next one
 
 
 class Subscription(Protocol):
@@ -78,7 +82,7 @@ class Following:
     view: View
     every: float
     trainer: str | None  # whose states and branches are shown; the states of all, by trainer, if it is None
-    addresses: list[str]
+    patterns: list[str]  # of the series: addresses that there may not be yet, and patterns
     most: int
     after: dict[str, int]  # cursors of the series
     numbers: dict[str, int]  # of the last journal row, message and ticket
@@ -86,12 +90,15 @@ class Following:
     _open: set[int] = field(factory=set)  # tickets that were queued when they were sent
     _told: float = field(default=-inf)  # when the status was sent last
     _looked: float = field(default=-inf)  # when states and branches were looked for last
+    _listed: float = field(default=-inf)  # until when the addresses are not listed again
+    _addresses: list[str] = field(factory=list)  # of the series
 
     def event(self, now: float) -> dict[str, Any] | None:
         """Return the changes; only the status if there were none for a while."""
         news = {
             **self._describe_change("status", reading.status(self.view)),
             **self._history(now),
+            **self._entries(now),
             **self._edits(),
             **self._rows("journal", reading.journal),
             **self._rows("messages", reading.messages),
@@ -120,6 +127,26 @@ class Following:
         states, branches = (read(self.view, self.trainer) for read in (reading.states, reading.branches))
         return {**self._describe_change("states", states), **self._describe_change("branches", branches)}
 
+    def _entries(self, now: float) -> dict[str, Any]:
+        """Return all entries if there are others than before, or some have their first value; match patterns again."""
+        if now < self._listed:
+            return {}
+        began, entries, before = time.perf_counter(), self.view.entries(), self._seen.get("entries", {})
+        types = {each.address: before.get(each.address, ANY) if each.type == ANY else each.type for each in entries}
+        news = self._describe_change("entries", types)
+        if news:
+            matches = [address for pattern in self.patterns for address in self._look_up(pattern)]
+            self._addresses = [*dict.fromkeys(matches)]
+            news = {"entries": to_json(entries)} if len(entries) <= MOST_ENTRIES else {}
+        self._listed = now + max(RARELY, SHARE * (time.perf_counter() - began))
+        return news
+
+    def _look_up(self, pattern: str) -> list[str]:
+        """Return the addresses of numbers that a pattern matches; an address stands for itself, published or not."""
+        if is_pattern(pattern):
+            return [entry.address for entry in self.view.entries(pattern) if entry.type in reading.NUMERIC]
+        return [pattern] if pattern.partition(".")[0] in self.view.trainers() else []
+
     def _edits(self) -> dict[str, Any]:
         if self.trainer is None:
             return {}
@@ -143,9 +170,10 @@ class Following:
         return {"tickets": news} if news else {}
 
     def _series(self) -> dict[str, Any]:
-        series = reading.series(self.view, self.addresses, self.after, self.most)
+        series = reading.series(self.view, self._addresses, self.after, self.most)
+        again = {address for address, curve in series.items() if curve["whole"] and self.after.get(address)}
         self.after = {address: curve["next"] for address, curve in series.items()}
-        new = {address: curve for address, curve in series.items() if curve["stretches"]}
+        new = {address: curve for address, curve in series.items() if curve["stretches"] or address in again}
         return {"series": new} if new else {}
 
 
@@ -160,12 +188,13 @@ def follow(
     messages: int = 0,
     tickets: int = 0,
 ) -> Following:
-    """Send all content of a dashboard that is newer than the given cursors and numbers."""
-    wanted = addresses or []
-    reading.series(view, wanted, dict.fromkeys(wanted, 2**62), 1)  # which raises for too many, or an unknown one
+    """Send all content of a dashboard that is newer than the given cursors and numbers.
+
+    ``addresses`` may be patterns, and what they match may be published later.
+    """
     shown = reading.select_trainer(view, trainer) if trainer is not None or len(view.trainers()) == 1 else None
     numbers = {"journal": journal, "messages": messages, "tickets": tickets}
-    return Following(view, _interval("follow", every), shown, wanted, most, dict(after or {}), numbers)
+    return Following(view, _interval("follow", every), shown, addresses or [], most, dict(after or {}), numbers)
 
 
 SUBSCRIBES: Mapping[str, Callable[..., Subscription]] = {"watch": watch, "follow": follow}

@@ -3,6 +3,7 @@
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 5000;
 const SILENCE = 6000; // after which the server is asked whether it is still there
+const OPENING = 10000; // after which a connection that does not open is given up
 const DENIED = [4401, 4403];
 
 export class Refusal extends Error {
@@ -13,9 +14,9 @@ export class Refusal extends Error {
 }
 
 export class Connection {
-  // `changed` hears "online", "offline" and "denied"; `heard` hears that anything has come.
-  constructor(url, { changed, heard = () => {}, open = (at) => new WebSocket(at) }) {
-    Object.assign(this, { url, changed, heard, open });
+  // `changed` hears "online", "offline" and "denied".
+  constructor(url, { changed, open = (at) => new WebSocket(at) }) {
+    Object.assign(this, { url, changed, open });
     this.number = 0;
     this.waiting = new Map(); // requests by number
     this.hearing = new Map(); // subscriptions by number
@@ -26,6 +27,7 @@ export class Connection {
   start() {
     const socket = this.open(this.url);
     this.socket = socket;
+    this.silence = setTimeout(() => socket.close(), OPENING);
     socket.onopen = () => {
       this.delay = FIRST_DELAY;
       this.listen();
@@ -74,7 +76,6 @@ export class Connection {
   take(text) {
     const answer = JSON.parse(text);
     this.listen();
-    this.heard();
     if ("event" in answer) return this.hearing.get(answer.id)?.(answer.event);
     const asked = this.waiting.get(answer.id);
     this.waiting.delete(answer.id);

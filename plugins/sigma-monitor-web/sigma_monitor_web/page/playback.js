@@ -49,14 +49,6 @@ function progress(at) {
 export const left = ({ speed, status }, about) =>
   about?.goal && speed > 0 && !["failed", "stopped", "pruned", "interrupted"].includes(status?.status) ? Math.max(0, about.goal - about.iteration) / speed : NaN;
 
-// The epoch that is being trained, counted from 1; once it is over, how many there were.
-export function epochNow(state) {
-  const about = ofTrainer(state), now = phase(state);
-  if (!about) return null;
-  const over = now === "finished" || now === "empty" || (about.goal && about.iteration >= about.goal);
-  return Math.min(about.epoch + (over ? 0 : 1), about.epochs ?? Infinity);
-}
-
 // The buttons that can be pressed now.
 export function allowed(state) {
   const now = phase(state), steers = (state.hello?.scopes ?? []).includes("steer");

@@ -1,7 +1,8 @@
 // Curves as growing typed arrays, by address and branch, and the queries of charts. Nothing here draws.
 
 const COLUMNS = ["iteration", "epoch", "second", "value", "low", "high"];
-const MOST = 20000; // points of a branch; with more, two become one that keeps their lowest and highest
+const POINTS = [300, 4000]; // of an address that are asked for: at least, and at most
+const CROWDED = 3; // times as many points as were asked for: then the whole run is asked for again
 const UNITS = 1000; // of smoothing in the length of a curve
 
 // The points of one branch, in the order in which they came.
@@ -36,20 +37,10 @@ export class Stretch {
       this.high[at] = number(rows.high?.[i] ?? value);
     }
     this.length += more;
-    while (this.length > MOST) this.halve();
   }
 
-  halve() {
-    let to = 0;
-    for (let i = 0; i < this.length; i += 2) {
-      const last = Math.min(i + 1, this.length - 1);
-      const low = Math.min(this.low[i], this.low[last]), high = Math.max(this.high[i], this.high[last]);
-      for (const name of ["iteration", "epoch", "second", "value"]) this[name][to] = this[name][last];
-      this.low[to] = low;
-      this.high[to] = high;
-      to += 1;
-    }
-    this.length = to;
+  part(from, to) {
+    return Object.fromEntries(COLUMNS.map((name) => [name, this[name].subarray(from, to)]));
   }
 
   // The first point after an iteration.
@@ -71,10 +62,34 @@ export function upper(sorted, length, wanted) {
   return low;
 }
 
-// All curves that the page has, by address; `next` is the cursor to ask with.
+// A branch with more points in a part of it.
+function magnified(stretch, detail) {
+  if (!detail?.length) return stretch;
+  const made = new Stretch(), first = detail.iteration[0], last = detail.iteration[detail.length - 1];
+  made.add(stretch.part(0, upper(stretch.iteration, stretch.length, first - 1)));
+  made.add(detail.part(0, detail.length));
+  made.add(stretch.part(upper(stretch.iteration, stretch.length, last), stretch.length));
+  return made;
+}
+
+function byBranch(stretches, branches = new Map()) {
+  for (const rows of stretches) {
+    if (!rows.iteration.length) continue;
+    if (!branches.has(rows.branch)) branches.set(rows.branch, new Stretch());
+    branches.get(rows.branch).add(rows);
+  }
+  return branches;
+}
+
+// How many points of an address are asked for: one for each pixel of a chart that is as wide as the window.
+export const pixels = () => Math.min(POINTS[1], Math.max(POINTS[0], Math.ceil(innerWidth * devicePixelRatio)));
+
+// All curves that the page has, by address; `next` is the cursor to ask with, `most` how many points were asked for then, `detail`
+// has more points of a part.
 export class Curves {
-  constructor() {
+  constructor(most = POINTS[1]) {
     this.all = new Map();
+    this.most = most;
   }
 
   clear() {
@@ -85,30 +100,44 @@ export class Curves {
     return this.all.get(address) ?? null;
   }
 
+  // Where to go on; curves of too many points, or of fewer than a window shows that has grown, begin again with the whole run.
   cursors(addresses) {
-    return Object.fromEntries(addresses.map((address) => [address, this.get(address)?.next ?? 0]));
+    return Object.fromEntries(addresses.map((address) => [address, this.unfit(address) ? 0 : this.get(address)?.next ?? 0]));
+  }
+
+  unfit(address) {
+    const curve = this.get(address), points = [...(curve?.branches.values() ?? [])].reduce((sum, { length }) => sum + length, 0);
+    return points > CROWDED * this.most || curve?.most < this.most;
   }
 
   // Add the server's points; return whether any is new.
   take(answer) {
     let news = false;
-    for (const [address, { next, stretches }] of Object.entries(answer ?? {})) {
-      const curve = this.all.get(address) ?? { next: 0, version: 0, branches: new Map() };
+    for (const [address, { next, whole, stretches }] of Object.entries(answer ?? {})) {
+      const curve = this.all.get(address) ?? { version: 0, branches: new Map(), detail: new Map() };
       this.all.set(address, curve);
       curve.next = next;
-      for (const rows of stretches) {
-        if (!rows.iteration.length) continue;
-        if (!curve.branches.has(rows.branch)) curve.branches.set(rows.branch, new Stretch());
-        curve.branches.get(rows.branch).add(rows);
-        curve.version += 1;
-        news = true;
-      }
+      if (whole) curve.most = this.most;
+      if (!stretches.length) continue;
+      curve.branches = byBranch(stretches, whole ? new Map() : curve.branches);
+      curve.version += 1;
+      news = true;
     }
     return news;
   }
+
+  // Take more points of a part of the run, or none, in place of those of the part before.
+  magnify(answer) {
+    for (const [address, curve] of this.all) {
+      const detail = byBranch(answer[address]?.stretches ?? []);
+      if (!detail.size && !curve.detail.size) continue;
+      curve.detail = detail;
+      curve.version += 1;
+    }
+  }
 }
 
-export const curves = new Curves();
+export const curves = new Curves(pixels());
 
 // The address that a row of the journal is about, from the root; rows hold it from their trainer on.
 export const whole = (row) => (row.pattern?.startsWith(`${row.trainer}.`) ? row.pattern : `${row.trainer}.${row.pattern ?? ""}`);
@@ -164,7 +193,8 @@ function joined(parts, axis) {
 // One curve as the line that counts, and the futures that were left, each with the point at which it leaves.
 export function lines(curve, alive, axis) {
   const kept = [], left = [];
-  for (const [number_, stretch] of [...curve.branches].sort((a, b) => a[0] - b[0])) {
+  for (const [number_, whole] of [...curve.branches].sort((a, b) => a[0] - b[0])) {
+    const stretch = magnified(whole, curve.detail?.get(number_));
     const link = alive.find((one) => one.number === number_);
     const end = link ? stretch.after(link.to) : 0;
     if (link && end) kept.push(slice(stretch, 0, end, axis));

@@ -1,12 +1,17 @@
 // What the page asks the server for, and how the answers enter the store.
+import { detail } from "./charts/axis.js";
 import { Connection } from "./connection.js";
 import { enter, socket, tabs } from "./entering.js";
-import { curves, remember, whole } from "./series.js";
+import { fits } from "./origin.js";
+import { curves, pixels, remember, whole } from "./series.js";
 import { ENDS, pulse, store } from "./store.js";
 import { t } from "./words.js";
 
 const EVERY = 0.25; // seconds between the events that are followed
 const PARTING = 20000; // milliseconds after the end of a run for which its server is looked for
+const CALM = 150; // milliseconds without zooming, after which more points are asked for
+const AGAIN = 1000; // milliseconds after an error until it is subscribed again
+const SILENCE = 5000, LISTENING = 500; // milliseconds without a word from the run that are too many; between two looks
 const SETTLING = ["set", "undo", "rewind", "reset"];
 const LASTING = 2000; // rows of the journal, tickets and messages that the page keeps
 
@@ -16,6 +21,7 @@ const others = new Map(); // and of panels, by who wants them
 let wanted = []; // all of them
 let unfollow = () => {};
 let settle = 0;
+let closer = ""; // the part of the axis that was asked for last, and of which curves
 let parting = 0;
 
 export const request = (what, more) => connection.request(what, more);
@@ -24,11 +30,26 @@ export const request = (what, more) => connection.request(what, more);
 export async function start() {
   const server = await enter();
   if (!server) return store.set({ connection: "denied" });
-  const laid = await tabs(), { axis = "iteration", smoothing = 0.9 } = laid.find((tab) => tab.view === "train") ?? {};
-  store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, smoothing });
-  connection = new Connection(socket(), { changed, heard: () => { pulse.seen = performance.now(); } });
+  const laid = await tabs(), { axis = "iteration", log = false, smoothing = 0.9, columns = 1, tight = false } = laid.find((tab) => tab.view === "train") ?? {};
+  store.subscribe(magnify);
+  addEventListener("resize", widen);
+  store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, logAxis: log, smoothing, columns, tight });
+  connection = new Connection(socket(), { changed });
   connection.start();
+  setInterval(listen, LISTENING);
   return undefined;
+}
+
+// Notice that the run says nothing, although its server is connected, and that it speaks again: it says how it is every two seconds.
+function listen() {
+  const { connection: now, hello, silent } = store.get(), passed = performance.now() - pulse.seen;
+  const seconds = now === "online" && hello && passed > SILENCE ? Math.floor(passed / 1000) : 0;
+  if (seconds !== silent) store.set({ silent: seconds });
+}
+
+function hear() {
+  pulse.seen = performance.now();
+  listen();
 }
 
 // Reset: the other end has changed.
@@ -63,6 +84,7 @@ async function greet() {
   if (before && (before.process !== hello.process || before.folder !== hello.folder)) forget();
   const trainer = hello.trainers.includes(store.get().trainer) ? store.get().trainer : (hello.trainers[0] ?? "");
   store.set({ hello, trainer, status: await request("status") });
+  hear();
   document.title = t("title", { name: hello.name });
   await lookAround(trainer);
   follow();
@@ -86,8 +108,13 @@ async function load(what, more) {
 export async function refresh() {
   const { trainer } = store.get();
   await Promise.all([load("entries", { pattern: "**" }), load("hooks", { trainer })]);
-  const set = new Set(store.get().journal.filter(([, row]) => row.command === "set").map(([, row]) => whole(row)));
-  for (const entry of store.get().entries) if (entry.settable && !set.has(entry.address)) remember(entry.address, entry.value);
+  rememberFirst();
+}
+
+// Settings that nobody has set have their first values.
+function rememberFirst() {
+  const { journal, entries } = store.get(), set = [...new Set(journal.filter(([, row]) => row.command === "set").map(([, row]) => whole(row)))];
+  for (const entry of entries) if (entry.settable && !set.some((pattern) => fits(pattern, entry))) remember(entry.address, entry.value);
 }
 
 function refreshSoon() {
@@ -113,6 +140,7 @@ function gather() {
   const all = [...new Set([...drawn, ...[...others.values()].flat()])];
   if (all.length === wanted.length && all.every((one, i) => one === wanted[i])) return;
   wanted = all;
+  magnify();
   if (store.get().connection === "online" && store.get().hello) follow();
 }
 
@@ -121,21 +149,45 @@ export function look(trainer) {
   lookAround(trainer).then(follow);
 }
 
+// A wider window, or one that is zoomed out, shows more points.
+function widen() {
+  if (pixels() <= curves.most) return;
+  curves.most = pixels();
+  closer = "";
+  magnify();
+  if (store.get().connection === "online" && store.get().hello) follow();
+}
+
 // What the page has already is told by cursors and numbers.
 function follow() {
   const { journal, messages, tickets, trainer } = store.get(), last = (rows) => rows.at(-1)?.[0] ?? 0;
   unfollow();
   unfollow = connection.subscribe("follow", {
-    every: EVERY, trainer, addresses: wanted, after: curves.cursors(wanted), journal: last(journal), messages: last(messages),
+    every: EVERY, trainer, addresses: wanted, after: curves.cursors(wanted), most: curves.most, journal: last(journal), messages: last(messages),
     tickets: tickets.reduce((most, ticket) => (ticket.state === "queued" ? most : Math.max(most, ticket.number)), 0),
   }, take, unfollowed);
 }
 
-// A removed address ends the subscription: list the addresses, and subscribe again.
+// While the charts are zoomed, show as many points of that part as of the whole run otherwise.
+async function magnify() {
+  const { axis } = store.get(), range = detail(store.get()), part = JSON.stringify([range, axis, wanted]);
+  if (part === closer) return;
+  closer = part;
+  await new Promise((resolve) => setTimeout(resolve, CALM)); // until the zooming rests
+  if (part !== closer) return;
+  const over = axis === "clock" ? "second" : "iteration";
+  const answer = range ? await request("series", { addresses: wanted, span: range, over, most: curves.most }).catch(report) : {};
+  if (part !== closer || !answer) return;
+  curves.magnify(answer);
+  store.set(({ drawn: count }) => ({ drawn: count + 1 }));
+}
+
+// An error ends the subscription: it is shown until another one has news.
 function unfollowed(error) {
   if (error.kind === "offline") return;
-  report(error);
-  setTimeout(() => refresh().then(follow), 1000);
+  hear();
+  store.set({ trouble: error.message });
+  setTimeout(follow, AGAIN);
 }
 
 const unseen = (old, fresh) => {
@@ -146,11 +198,12 @@ const unseen = (old, fresh) => {
 
 // The news since the last event, all at once.
 export function take(event) {
+  hear();
   const state = store.get();
-  const patch = {};
+  const patch = { trouble: "" };
   if (event.status) Object.assign(patch, { status: event.status, speed: speed(state, event.status) });
   if (event.series && curves.take(event.series)) patch.drawn = state.drawn + 1;
-  if (event.status && newcomer(state, event.status)) refreshSoon();
+  if (event.series && wanted.some((address) => curves.unfit(address))) follow();
   const journal = unseen(state.journal, event.journal);
   if (journal !== state.journal) {
     patch.journal = journal;
@@ -162,8 +215,9 @@ export function take(event) {
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
   const states = event.states && (Array.isArray(event.states) ? event.states : event.states[state.trainer]);
   if (states) patch.states = states;
-  for (const name of ["branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
+  for (const name of ["entries", "branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
+  if (event.entries) rememberFirst();
   if (event.status && ENDS.includes(event.status.status) && !ENDS.includes(state.status?.status)) load("results", {});
   if (rooted(store.get())) load("branches", { trainer: state.trainer });
 }
@@ -180,13 +234,6 @@ function rooted({ branches, status, trainer }) {
 // Whether a question has not been asked yet: each is asked once.
 const asked = new Set();
 const asks = (question) => !asked.has(question) && Boolean(asked.add(question));
-
-// Whether something is published that the page has no entry for.
-
-function newcomer({ entries, trainer }, status) {
-  const fresh = Object.keys(status.trainers?.[trainer]?.values ?? {}).filter((name) => asks(`${trainer} ${name}`));
-  return fresh.some((name) => !entries.some((entry) => entry.address === name || entry.address === `${trainer}.${name}`));
-}
 
 // A ticket is told the time at which it was first seen: refused ones stand in no journal.
 function merged(old, fresh, status) {

@@ -14,10 +14,12 @@ const put = (place, fate) => store.set(({ fates }) => ({ fates: { ...fates, [pla
 
 export const forget = (place) => store.set(({ fates }) => ({ fates: Object.fromEntries(Object.entries(fates).filter(([key]) => key !== place)) }));
 
-// Send a command; its result (pending, applied, refused) is stored under `place`, with the fields of `more`.
+// Send a command, unless the run is silent; its result (pending, applied, refused) is stored under `place`, with the fields of `more`.
 async function send(place, about, asked, more = {}) {
   put(place, { state: "pending", ...more });
   try {
+    const { silent } = store.get();
+    if (silent) throw new Error(t("say.nothing", { n: silent }));
     const ticket = await asked();
     const refused = ticket.state === "refused";
     put(place, { ...more, state: ticket.state, at: moment(ticket)?.iteration ?? ofTrainer(store.get())?.iteration, why: ticket.why ?? "" });

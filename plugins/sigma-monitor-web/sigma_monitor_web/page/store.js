@@ -8,6 +8,8 @@ const INITIAL = {
   panels: [], // of plugins: {name, title, view}
   tabs: [], // of the layout; empty: all views
   connection: "connecting", // connecting, online, offline, denied, over
+  silent: 0, // seconds without a word from the run, once they are many
+  trouble: "", // why the page is not told what is new
   hello: null,
   trainer: "",
   status: null, // as the protocol gives it
@@ -27,9 +29,15 @@ const INITIAL = {
   language: "en",
   theme: "system",
   axis: "iteration", // iteration, epoch, clock
+  logAxis: false, // whether that is logarithmic
   smoothing: 0.9,
+  columns: 1, // of charts
+  tight: false, // whether the scales of charts end at their values
+  folded: [], // names of sections whose charts are folded away
   range: null, // [from, to] on the axis while zoomed
   picked: null, // the state chosen for rewinding
+  pins: [], // moments that are read: {iteration, second}
+  values: false, // whether the values of all series are listed
   table: false,
   part: "rows", // of the view of the data: rows, profile
   lanes: null, // the charts, once the addresses are known
@@ -55,8 +63,8 @@ export function createStore(first) {
 }
 
 export const store = createStore(INITIAL);
-export const pulse = { seen: 0 }; // when the server was last heard, by performance.now()
-export const pointer = createStore({ place: null }); // the crosshair's place on the axis: it changes too often for the store
+export const pulse = { seen: 0 }; // when the run was last heard, by performance.now()
+export const pointer = createStore({ place: null, lane: null, y: null }); // the crosshair's place on the axis, and where in which chart: they change too often for the store
 
 // Redraw a component when its selection changes, compared by identity.
 export function useStore(select, from = store) {

@@ -25,12 +25,16 @@ export function withPanel(state, view, name) {
   return tabsOf(state).map((tab) => (tab.view === view ? { ...tab, panels } : tab));
 }
 
-const chart = ({ patterns, title, hidden, log, tall }) =>
-  ({ patterns, ...(title ? { title } : {}), ...(hidden?.length ? { hidden } : {}), log: Boolean(log), tall });
+const chart = ({ patterns, title, section, hidden, log, bounds, tall }) => ({
+  patterns, ...(title ? { title } : {}), ...(section ? { section } : {}), ...(hidden?.length ? { hidden } : {}), log: Boolean(log), ...(bounds ? { bounds } : {}), tall,
+});
+
+// How the charts are laid out: what is as usual is left out.
+const display = ({ logAxis, columns, tight }) => ({ ...(logAxis ? { log: true } : {}), ...(columns > 1 ? { columns } : {}), ...(tight ? { tight: true } : {}) });
 
 // The layout as it is now, for the file; charts that nobody has chosen stay the usual ones.
 export function written(state, lanes) {
   const { axis, smoothing } = state, charts = lanes ? { charts: lanes.map(chart) } : {};
-  const tabs = tabsOf(state).map(({ view, panels }) => ({ view, ...(panels ? { panels } : {}), ...(view === "train" ? { axis, smoothing, ...charts } : {}) }));
+  const tabs = tabsOf(state).map(({ view, panels }) => ({ view, ...(panels ? { panels } : {}), ...(view === "train" ? { axis, smoothing, ...display(state), ...charts } : {}) }));
   return { format: 1, tabs };
 }

@@ -24,7 +24,7 @@ KNOWN = """async () => {
 KERNEL = (  # what the run has names for, and what the kernel says
     r"[\w.*-]*[._*/-][\w.*-]*|<[\w*]+>|/.*|\w+\(.*|sigma.*|when .*|\w+ (before|after) \w+: .*|epoch reaches \d+|"
     r"(every )?\d+ (epochs?|iterations?|seconds?)|digits|training|validation|loss|accuracy|adam|optimiser|dense|input|"
-    r"output|flatten|relu|weights|biases|score|finish|stop|numba|shuffle|min|CSV|PNG"
+    r"output|flatten|relu|weights|biases|score|finish|stop|numba|shuffle|min|CSV|PNG|SVG"
 )
 SIGNS = ("; ", ": ", " · ", ", ")  # between texts that are joined
 DOCS = (  # of settings, as the kernel has them

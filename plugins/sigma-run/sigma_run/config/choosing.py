@@ -11,7 +11,7 @@ from typing import Any
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, StoredRun
 from sigma_kernel.errors import SigmaCheckpointError
 
-Which = int | str | None  # an iteration, ``best`` or ``newest``; None: the best if a hook keeps it, else the newest
+Which = int | str | None  # an iteration, a name, ``best`` or ``newest``; None: the best if a hook keeps it, or newest
 
 Use = Callable[[Path, Checkpoint], None]
 
@@ -38,9 +38,10 @@ def rank_checkpoints(run: StoredRun, trainer: str, which: Which) -> Sequence[int
     checkpoints = run.checkpoints(trainer)
     there = checkpoints.numbers()[::-1]
     if which not in (None, "best", "newest"):
-        numbers = [number for number in there if str(number) == str(which)]
+        named = {number: name for number, (name, _) in checkpoints.names().items()}
+        numbers = [number for number in there if str(which) in (str(number), named.get(number))]
         if not numbers:
-            names = ", ".join(map(str, reversed(there))) or "none"
+            names = ", ".join(f"{n} ({named[n]})" if n in named else str(n) for n in reversed(there)) or "none"
             raise SigmaCheckpointError(f"{run.place}: has no checkpoint {which!r} of {trainer!r}. There are: {names}.")
         return numbers
     best = [] if which == "newest" else _best(checkpoints, there, asked=which == "best")

@@ -21,7 +21,7 @@ from sigma_run.config.writing import UNWRITTEN
 from sigma_training import notation
 
 T = TypeVar("T")
-OF_COMMANDS = ("search",)  # tables of a file that commands of plugins read
+OF_COMMANDS = ("search",)  # tables of a file that commands of plugins read, and check by their option ``--check``
 _IN_TEXT = re.compile(r"architecture, line (?P<line>\d++), column (?P<column>\d++): ")
 
 

@@ -13,7 +13,7 @@ from them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from inspect import signature
@@ -55,6 +55,7 @@ from sigma_training.preparation import BATCH, Stages
 from sigma_training.trainer import NetworkTrainer, expect_trainer
 
 Ready = tuple[Evaluator, Steps]
+Select = Callable[[StoredRun, str, choosing.Use], tuple[Path, Checkpoint]]  # of a trainer: place and state, if they fit
 MOST_FORMS = 64  # types and shapes of samples whose evaluators are found at once
 
 
@@ -355,13 +356,32 @@ def load(
     imported only of the packages and modules in ``trust``. Raises SigmaConfigError if ``run`` is not a run folder, or
     names code that is not trusted, and SigmaCheckpointError if no checkpoint is intact and fits the network.
     """
+
+    def select(stored: StoredRun, name: str, use: choosing.Use) -> tuple[Path, Checkpoint]:
+        return choosing.select_checkpoint(stored, name, checkpoint, log, use)
+
+    return open_trained(run, trainer, select, backend=backend, weights=weights, data=data, trust=trust, log=log)
+
+
+def open_trained(
+    run: Path | str,
+    trainer: str | None,
+    select: Select,
+    *,
+    backend: str | Mapping[str, Any] | Backend | None = None,
+    weights: str = "",
+    data: Path | str | None = None,
+    trust: Iterable[str] = (),
+    log: Log = warnings.warn,
+) -> Trained:
+    """Return the trained network of a run folder in the state that ``select`` returns, as :func:`load` does."""
     folder, stored = Path(run), open_run(Path(run), log)
     configuration, environment = open_stored(folder, trust, None if data is None else Path(data))
-    chosen = _select_trainer(folder, environment, trainer)
+    chosen = select_trainer(folder, environment, trainer)
     if backend is not None:
         chosen.backend = backend
     tried: list[tuple[Stages, Model]] = []
-    path, state = choosing.select_checkpoint(stored, chosen.name, checkpoint, log, partial(_fit, chosen, tried))
+    path, state = select(stored, chosen.name, partial(_fit, chosen, tried))
     stages, model = tried[-1]
     state = evolve(state, arrays=apply_weights(state.arrays, weights, np.asarray))
     if state.chain.get("configuration") not in (None, sha256(stored.read(CONFIGURATION) or b"").hexdigest()):
@@ -388,7 +408,8 @@ def _fit(chosen: NetworkTrainer, tried: list[tuple[Stages, Model]], path: Path, 
     tried.append((stages, model))
 
 
-def _select_trainer(run: Path, environment: Environment, name: str | None) -> NetworkTrainer:
+def select_trainer(run: Path, environment: Environment, name: str | None) -> NetworkTrainer:
+    """Return a trainer of a run; raise SigmaConfigError if there are several, and none is named."""
     if name is None and len(environment.trainers) > 1:
         raise SigmaConfigError(f"{run}: has several trainers: {', '.join(environment.trainers)}. Name one of them.")
     return expect_trainer(environment.trainer(name or next(iter(environment.trainers))))

@@ -84,17 +84,17 @@ def recipe(name: str) -> Recipe:
 
 
 def parse_checkpoint(value: str) -> int | str:
-    """Return the selected checkpoint: its iteration, ``best`` or ``newest``."""
-    if value in ("best", "newest"):
-        return value
-    if not (value.isascii() and value.isdigit()):
-        raise click.BadParameter(f"{value!r} is not an iteration, 'best' or 'newest'.")
-    return int(value)
+    """Return the selected checkpoint: its iteration, its name, ``best`` or ``newest``."""
+    if value.isascii() and value.isdigit():
+        return int(value)
+    if not value[:1].isalpha():
+        raise click.BadParameter(f"{value!r} is not an iteration, a name, 'best' or 'newest'.")
+    return value
 
 
 CHECKPOINT = click.option(
-    "--checkpoint", metavar="N|best|newest", type=parse_checkpoint,
-    help="Use the checkpoint of iteration N, the best or the newest. [default: the best if a hook keeps it]",
+    "--checkpoint", metavar="N|NAME|best|newest", type=parse_checkpoint,
+    help="Use the checkpoint of iteration N, of a name, the best or the newest. [default: the best if a hook keeps it]",
 )  # fmt: skip
 
 

@@ -18,24 +18,27 @@ from sigma_kernel.plugins.discovery import Plugin, normal, requires
 from sigma_kernel.plugins.kinds import problems as broken
 from sigma_kernel.plugins.rooms import install, offers
 from sigma_kernel.plugins.specs import Component
+from sigma_run.launcher.written import folders, former_imports, former_names
 
 
 def problems(plugin: Plugin) -> list[str]:
     """Return why a plugin, or one of its components, cannot be used; its components are imported."""
     lacks = [*unmet(plugin.name)]
+    moved = former_imports(path for folder in folders(plugin) for path in sorted(folder.rglob("*.py")))
     if plugin.reason:
         remedy = f"Update it ({install(plugin.name, '-U')}) or uninstall it."
         if plugin.reason.endswith(kernel := "sigma-kernel"):  # of a newer API
             remedy = f"{install(kernel, '-U')}"
-        return [f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}", *lacks]
+        said = f"{plugin.name}: {plugin.reason}{'' if plugin.reason.endswith(('?', '!')) else '.'} {remedy}"
+        return [said, *lacks, *moved]
     messages: list[str] = broken(plugin.components)
-    return [*lacks, *(messages or unusable(plugin.components))]
+    return [*lacks, *(messages or unusable(plugin.components)), *moved]
 
 
 def notes(plugin: Plugin, others: Iterable[Plugin]) -> list[str]:
     """Return warnings that do not prevent the use of a plugin."""
     warned = [f"{plugin.name}: {plugin.warning}"] if plugin.warning else []
-    return [*warned, *clashes(plugin, others), *undeclared_imports(plugin)]
+    return [*warned, *former_names(plugin), *clashes(plugin, others), *undeclared_imports(plugin)]
 
 
 # -- components --------------------------------------------------------------------------------------------------------

@@ -45,15 +45,24 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
 
 
 def _operator(session: Session) -> dict[str, Any]:
-    """Return what drives training, how many workers compute, and how many shards a batch has."""
-    operator = session.setup.operator
-    workers = session.state.workers(session.setup)
-    return {"name": display_name(operator).removesuffix("_operator"), "workers": workers, "shards": operator.shards}
+    """Return what drives training, how many workers compute, how many shards a batch has, and how often replicas meet.
+
+    ``every`` is 0 if there are no replicas, and ``staleness`` if no gradient lacks an update.
+    """
+    operator, state = session.setup.operator, session.state
+    return {
+        "name": display_name(operator).removesuffix("_operator"),
+        "workers": state.workers(session.setup),
+        "shards": operator.shards,
+        "every": state.every(session.setup),
+        "staleness": state.staleness(session.setup),
+    }
 
 
 def _blocks(rows: Dataset) -> dict[str, int]:
-    """Return how many blocks of how many rows the training split has, and of how many rows are drawn together."""
-    return {"count": rows.blocks, "rows": rows.rows(0), "together": min(rows.blocks, rows.open_blocks)}
+    """Return how many blocks of how many rows the training split has, of how many rows are drawn, and the lanes."""
+    together = min(rows.blocks, max(rows.open_blocks, rows.lanes))
+    return {"count": rows.blocks, "rows": rows.rows(0), "together": together, "lanes": rows.lanes}
 
 
 def _parameters(initial: Initial, session: Session) -> list[dict[str, Any]]:

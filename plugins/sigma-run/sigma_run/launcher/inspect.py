@@ -20,11 +20,13 @@ from sigma_run.config import Configuration, build, prepare
 from sigma_run.config.building import in_file
 from sigma_run.config.complaints import complaint
 from sigma_run.config.examination import examine
+from sigma_run.config.reading import OF_COMMANDS
 from sigma_run.launcher.configured import open_document, recipe_or_file, understood
 from sigma_run.launcher.explanation import explain_trainer
 from sigma_run.launcher.findings import SERIOUS, describe_findings, examine_trainer, list_trainers, show_findings
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.partial import OFFLINE, offline
+from sigma_training.session.state import TIMED
 from sigma_training.trainer import expect_trainer
 
 
@@ -34,26 +36,28 @@ from sigma_training.trainer import expect_trainer
 def check(what: str, overrides: tuple[str, ...], as_json: bool) -> None:
     """Check a recipe or a configuration file (keys, components, shapes, data) without training or downloading."""
     try:
-        complete, precision, sizes, findings = _check_configuration(what, overrides)
+        complete, precision, sizes, findings, notes = _check_configuration(what, overrides)
     except SigmaError as error:
         if as_json:
             document({"ok": False, "errors": str(error).split("\n")})
         raise
     if as_json:
         result = {"ok": True, "data": complete, "findings": describe_findings(findings)}
-        document(result | ({"sizes": sizes} if sizes else {}))
+        document(result | ({"sizes": sizes} if sizes else {}) | ({"notes": notes} if notes else {}))
     else:
         show_findings(finding for finding in findings if finding.severity in SERIOUS)
         said = "ok" if precision == "float32" else f"ok, in {precision}"
         say(said if complete else f"{said}, except for the data, which must be downloaded first")
         for layer, size in sizes.items():
             say(f"{layer} takes {_sides(size)} from the data")
+        for note in notes:
+            say(f"note: {note}", "yellow")
 
 
 def _check_configuration(
     what: str, overrides: tuple[str, ...]
-) -> tuple[bool, str, dict[str, list[int]], list[Finding]]:
-    """Return whether all could be checked (not before data are downloaded), precision, sizes and findings."""
+) -> tuple[bool, str, dict[str, list[int]], list[Finding], list[str]]:
+    """Return whether all could be checked (not before data are downloaded), precision, sizes, findings and notes."""
     configuration = understood(open_document(what, overrides))
     with build(configuration, catalogue()) as environment, offline():
         try:
@@ -62,9 +66,13 @@ def _check_configuration(
             if OFFLINE not in str(error):
                 raise
             _check_the_rest(configuration, environment)
-            return False, configuration.run.precision, {}, []
+            _check_tables(configuration, what, overrides)
+            return False, configuration.run.precision, {}, [], []
         findings = [*chain(*(examine_trainer(trainer, quick=True) for trainer in list_trainers(environment)))]
-        return True, configuration.run.precision, _sizes_from_data(environment), findings
+        _check_tables(configuration, what, overrides)
+        setups = [trainer.session.setup for trainer in list_trainers(environment)]
+        notes = [] if all(setup.is_reproducible for setup in setups) else [TIMED]
+        return True, configuration.run.precision, _sizes_from_data(environment), findings, notes
 
 
 def _sizes_from_data(environment: Environment) -> dict[str, list[int]]:
@@ -84,6 +92,23 @@ def _check_the_rest(configuration: Configuration, environment: Environment) -> N
     parts = [in_file(document, name, examine(expect_trainer(trainer), {"data"})) for name, trainer in trainers.items()]
     if wrong := list(chain(*parts)):
         raise complaint(document, wrong)
+
+
+def _check_tables(configuration: Configuration, what: str, overrides: tuple[str, ...]) -> None:
+    """Let commands of plugins check their tables of the file, by their option ``--check``, as far as data are here."""
+    for name in [name for name in OF_COMMANDS if name in configuration.document.values]:
+        if not catalogue().offers("verb", name):
+            say(
+                f"warning: the table [{name}] is not checked, as the plugin of `sigma {name}` is not installed",
+                "yellow",
+            )
+            continue
+        command: click.Command = catalogue().load("verb", name)  # type: ignore[assignment]
+        try:
+            click.get_current_context().invoke(command, what=what, overrides=overrides, check=True, quiet=True)
+        except SigmaError as error:
+            if OFFLINE not in str(error):
+                raise
 
 
 @click.command()
@@ -132,17 +157,22 @@ def _show(found: dict[str, Any], layers: Outline) -> None:
     _table(*_facts(found))
 
 
-def _describe_blocks(count: int, rows: int, together: int) -> str:
+def _describe_blocks(count: int, rows: int, together: int, lanes: int) -> str:
     """Return how a data set of several blocks is read, and what helps where training waits for it."""
     order = f"rows of {together} are drawn together" if together > 1 else "each is shuffled by itself"
+    order += f", in {lanes} lanes, one for each shard" if lanes > 1 else ""
     waits = "phases.data has the seconds of waiting, which more `memory` or a faster disk shortens"
     return f"{count:,} blocks of {rows:,} rows, read ahead; {order}; {waits}"
 
 
-def _describe_workers(name: str, workers: int, shards: int) -> str:
-    """Return who computes the shards of batches, and when that pays."""
+def _describe_workers(name: str, workers: int, shards: int, every: int, staleness: int) -> str:
+    """Return who computes the shards of batches, or trains their replicas, and when that pays."""
     rule = "the number of workers changes no bits. On one machine, threads in a backend that has them are faster"
-    return f"{workers} by {name} compute the {shards} shards of each batch; {rule}"
+    if every:
+        means = f"replicas, one for each shard of a batch, which are averaged every {every} iterations"
+        return f"{workers} by {name} train {shards} {means}: hooks, commands and goals act then; {rule}"
+    what = f"{workers} by {name} compute the {shards} shards of each batch"
+    return f"{what}, from parameters that lack {staleness} updates at most; {TIMED}" if staleness else f"{what}; {rule}"
 
 
 def _facts(found: dict[str, Any]) -> Iterator[list[str]]:

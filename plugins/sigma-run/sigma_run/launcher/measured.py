@@ -85,11 +85,11 @@ def _of_training(row: Row) -> Row:
 def _first_difference(measured: Sequence[Row], session: Session) -> str | None:
     """Describe the first value of these rows that a session did not measure; None if there is none.
 
-    A row holds values since the row before on the same branch, or since it began there.
+    A row holds values since the row before on the same branch, or since it began there, which a reset does anew.
     """
-    ours, before = _curves_by_branch(session), dict[tuple[int, int], int]()
+    ours, before = _curves_by_branch(session), dict[tuple[int, int, int], int]()
     for row in measured:
-        at, place = row["iteration"], (row["branch"], row["session"])
+        at, place = row["iteration"], (row["branch"], row["session"], row["start"])
         after: int = before[place] if before.get(place, inf) <= at else row["start"]
         before[place] = at
         curves = ours.get(row["branch"], {})

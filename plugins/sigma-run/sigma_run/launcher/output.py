@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import textwrap
+import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
@@ -14,13 +16,29 @@ from typing import Any, TextIO
 
 import click
 
-from sigma_kernel.errors import printable
+from sigma_kernel.errors import SigmaConfigError, printable
 from sigma_kernel.plain import strict
 from sigma_kernel.tables import align_rows
 
 NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, or else its own lines
 
+MEANS = re.compile(r"(?:^|\.)training\.(?:loss|cost\..++)$")  # of which summaries have the mean of the last epoch
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+
+
+def literal(text: str) -> Any:
+    """Return the value of a TOML literal, or else the text itself: ``0.1``, ``true``, ``{type = "loss"}``, ``adam``.
+
+    Raises SigmaConfigError for an array, a table or a quoted string that is not complete.
+    """
+    try:
+        table = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith(("[", "{", '"', "'")):
+            raise SigmaConfigError(f"{text}: is not a TOML value: {error}. Quote it for the shell.") from None
+        return text
+    return table["value"] if table.keys() == {"value"} else text
 
 
 def say(text: str, colour: str | None = None) -> None:
@@ -89,6 +107,11 @@ def table(rows: Iterable[Sequence[str]]) -> None:
     starts = [0, *accumulate(2 + max(map(len, column)) for column in zip(*cells, strict=True))][:-1]
     for line, row in zip(align_rows(cells), cells, strict=True):
         click.echo(line if len(line) <= columns else _wrap_row(line, row, starts, columns))
+
+
+def name_metric(address: str) -> str:
+    """Return what a metric of a summary is called: a mean of an epoch is told from the value of an iteration."""
+    return f"{address} (mean of the epoch)" if MEANS.search(address) else address
 
 
 def width() -> int | None:

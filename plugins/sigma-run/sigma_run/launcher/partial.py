@@ -67,7 +67,7 @@ def _examine(
 ) -> list[tuple[Place, Exception]]:
     """Return the mistakes found by preparing a trainer from the parts of its tables that could be read."""
     parts: dict[str, Any] = {setting: table.get(setting) for setting in settings(TrainerTable)}
-    readable = {**dict.fromkeys(parts), **_readable(parts), "initialisers": _readable(parts["initialisers"])}
+    readable = {**dict.fromkeys(parts), **_readable(parts), "initialisers": _readable(parts["initialisers"] or {})}
     common = _readable({slot: _fields(run).get(slot) for slot in ("backend", "operator", "precision")})
     shared = Run(**{"backend": None, "operator": None, **common})
     chosen = settings_of(shared, readable, catalogue)

@@ -18,6 +18,7 @@ from sigma_training.optional import optional
 check_project = lazy_function("sigma_run.launcher.project:check_project")
 problems_of = lazy_function("sigma_run.launcher.doctor:problems")  # heavy imports that lists do not need
 notes_of = lazy_function("sigma_run.launcher.doctor:notes")
+former_names_of = lazy_function("sigma_run.launcher.written:former_names")
 
 
 @click.group(invoke_without_command=True)
@@ -108,7 +109,8 @@ def _list(as_json: bool) -> None:
 
 def _remark(plugin: Plugin) -> str:
     count = len(plugin.components)
-    return plugin.reason or plugin.warning or f"{count} component{'' if count == 1 else 's'}"
+    former = former_names_of(plugin) if plugin.is_older else []  # imports its components
+    return plugin.reason or plugin.warning or " ".join(former) or f"{count} component{'' if count == 1 else 's'}"
 
 
 def _as_document(plugin: Plugin) -> dict[str, Any]:
@@ -116,6 +118,7 @@ def _as_document(plugin: Plugin) -> dict[str, Any]:
         "name": plugin.name,
         "version": plugin.version,
         "state": plugin.state,
+        "api": plugin.api,
         "reason": plugin.reason,
         "warning": plugin.warning,
         "components": [component._asdict() for component in plugin.components],

@@ -20,6 +20,7 @@ from sigma_kernel.plugins.rooms import install
 from sigma_kernel.plugins.specs import GROUP
 from sigma_run.launcher.doctor import undeclared_imports, unmet, unusable
 from sigma_run.launcher.scaffold import SERIES
+from sigma_run.launcher.written import former_imports
 from sigma_training.optional import optional
 
 KEYS = ("name", "version", "description", "readme", "requires-python", "dependencies")
@@ -37,6 +38,10 @@ def check_project(root: Path) -> Iterator[tuple[str, list[str]]]:
     if problems:
         return
     name = str(project["name"])
+    sources = [root / part for part in (re.sub(r"[-.]", "_", name), "src", "tests")]
+    if moved := [*former_imports(path for folder in sources for path in sorted(folder.rglob("*.py")))]:
+        yield "imports", moved
+        return
     try:
         plugin = catalogue().plugin(name)
     except SigmaPluginError:

@@ -43,7 +43,7 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 @DATA
 @click.option("--epochs", metavar="N", help="Train N epochs in total, or inf.")
 @click.option(
-    "--checkpoint", metavar="N|best", type=parse_checkpoint, help="Rewind to this checkpoint first, on a new branch."
+    "--checkpoint", metavar="N|NAME|best", type=parse_checkpoint, help="Rewind to this checkpoint first, on a branch."
 )
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--paused", is_flag=True, help="Stay paused until a monitor sends a command.")
@@ -81,8 +81,8 @@ def resume(
     described, places = (described, []) if data is None else move_data(understood(described), data)
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more, *places]
     configuration = understood(add_monitors(described, monitors))
-    with _environment(configuration, run) as environment:
-        _check_steered(environment, quiet, paused)
+    with open_environment(configuration, run) as environment:
+        check_steered(environment, quiet, paused)
         environment.resume(run.absolute(), edits, _warn, paused)
         if checkpoint is not None:
             _rewind(environment, run, checkpoint)
@@ -107,7 +107,7 @@ def replay(run: Path, data: Path | None, check: bool, quiet: bool, as_json: bool
     configuration = understood(described_in(run))
     if data is not None:
         configuration = understood(move_data(configuration, data)[0])
-    with _environment(configuration, run) as environment:
+    with open_environment(configuration, run) as environment:
         if quiet:
             hush(environment)
         summary, differs = environment.replay(run.absolute(), shows(quiet))
@@ -123,7 +123,7 @@ def replay(run: Path, data: Path | None, check: bool, quiet: bool, as_json: bool
     return 1 if check and differs else 0
 
 
-def _environment(configuration: Configuration, run: Path) -> Environment:
+def open_environment(configuration: Configuration, run: Path) -> Environment:
     """Build and prepare the environment of a run; warns about plugins whose version has changed."""
     environment = build(configuration, catalogue())
     environment.begin_from(run)
@@ -144,7 +144,7 @@ def _rewind(environment: Environment, run: Path, checkpoint: int | str) -> None:
             environment.rewind(to, trainer=name)
 
 
-def _check_steered(environment: Environment, quiet: bool, paused: bool) -> None:
+def check_steered(environment: Environment, quiet: bool, paused: bool) -> None:
     """Raise SigmaConfigError if no monitor could end the pause, if there is to be one."""
     steering = find_steering_monitor(environment.catalogue, environment.control)
     monitors = [*steering.values(), *environment.monitors.values()]

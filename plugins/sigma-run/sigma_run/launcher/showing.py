@@ -8,7 +8,7 @@ from sigma_kernel.environment import Summary
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.watchers import PROGRESS
 from sigma_run.config import Document, override
-from sigma_run.launcher.output import say, toml
+from sigma_run.launcher.output import name_metric, say, toml
 
 
 def add_monitors(described: Document, monitors: tuple[str, ...]) -> Document:
@@ -35,7 +35,7 @@ def tell(summary: Summary) -> None:
     for address, value in summary.metrics.items():
         others = {name: values[address] for name, values in summary.baselines.items() if address in values}
         beside = ", ".join(f"{name} {baseline:.4g}" for name, baseline in others.items())
-        say(f"  {address}  {value:.4g}{f'  ({beside})' if beside else ''}")
+        say(f"  {name_metric(address)}  {value:.4g}{f'  ({beside})' if beside else ''}")
     for text in summary.advice:
         say(f"  note: {text}", "yellow")
     if summary.folder is not None:

@@ -422,6 +422,18 @@ def test_each_of_several_trainers_has_its_own_source_positions(check, tmp_path, 
 
 PAGE = (Path(__file__).parents[4] / "docs" / "configuration.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_one_of_several_trainers_that_lacks_an_optimiser_is_examined(tmp_path, capsys):
+    tables = "[trainers.a]\nepochs = 1\n[trainers.a.data]\ndataset = 'iris'\n[trainers.a.network]\n"
+    tables += "architecture = 'input(5) + output(3) + softmax_cross_entropy()'\n"
+    (tmp_path / "file.toml").write_text(f"format = 1\n{tables}")
+    assert main(["check", str(tmp_path / "file.toml")]) == 2
+    said = capsys.readouterr().err
+    assert "trainers.a.optimiser: is missing. Give it an optimiser" in said
+    assert "trainers.a.network.architecture: " in said  # the other parts are examined, too
+
+
 FRAGMENTS = [text for text in EXAMPLES if text.startswith("[") and "trainers." not in text]
 
 

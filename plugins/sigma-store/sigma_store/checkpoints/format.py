@@ -24,7 +24,7 @@ VALUES = {  # optional
     **dict.fromkeys(("batch_size", "journal", "branch"), (int,)),
     **dict.fromkeys(("classes", "undo", "lacks"), (list,)),
     **dict.fromkeys(("clock", "live", "configured", "hooks", "published", "sums", "learned", "changes"), (dict,)),
-    **dict.fromkeys(("data", "ranking"), (dict,)), "epochs": (int, NoneType),
+    **dict.fromkeys(("data", "ranking"), (dict,)), "epochs": (int, NoneType), "name": (str,), "note": (str,),
 }  # fmt: skip
 CLOCK = {"iteration": (int,), "epoch": (int,)}
 CHAIN = {"configuration": (str,), "head": (str,), "rows": (list,)}

@@ -22,7 +22,7 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from sigma_kernel.contracts.storing import Checkpoint, Log
+from sigma_kernel.contracts.storing import NAMED, Checkpoint, Log
 from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.threads import in_thread
@@ -32,7 +32,7 @@ from sigma_store.folders import WrittenFolder, open_folder, sync as _sync
 
 ARRAYS, MANIFEST, SEAL = "state.safetensors", "manifest.json", "manifest.sha256"
 SAVER = "sigma-saver"  # threads
-NEEDED = ("trainer", "clock", "journal", "branch", "batch_size", "ranking")  # values of every manifest
+NEEDED = ("trainer", "clock", "journal", "branch", "batch_size", "ranking", *NAMED)  # values of every manifest
 SPARE = ("undo", "hooks", "sums", "published", "data", "changes", "learned", "classes")  # left out first, in this order
 NUMBER = re.compile("0|[1-9][0-9]*+")
 LEFT_OVER = re.compile(r"\.([0-9]++)\.(?:part|old)")
@@ -98,20 +98,20 @@ def _fill(folder: Path, checkpoint: Checkpoint, log: Log) -> None:
     text = _encode_within_limit(manifest, log)
     _put(folder / MANIFEST, text)
     (folder / ARRAYS).chmod((folder / MANIFEST).stat().st_mode)  # safetensors makes it readable by the owner only
-    _put(folder / SEAL, _seal(text))
+    _put(folder / SEAL, seal(text))
     _sync(folder)
 
 
 def _encode_within_limit(manifest: Mapping[str, Any], log: Log) -> bytes:
     """Encode a manifest; if too large, drop its rows of the journal, then all that the arrays do not need."""
-    text, values, lacks = _text(manifest), dict(manifest["values"]), list[str]()
+    text, values, lacks = encode_manifest(manifest), dict(manifest["values"]), list[str]()
     if len(text) > LARGEST and manifest["chain"]:
         manifest = {**manifest, "chain": {**manifest["chain"], "rows": []}}
-        text = _text(manifest)
+        text = encode_manifest(manifest)
     for name in [*SPARE, *values]:
         if len(text) > LARGEST and name not in NEEDED and values.pop(name, None):
             lacks += [name] if name != "undo" else []
-            text = _text({**manifest, "values": {**values, "lacks": lacks} if lacks else values})
+            text = encode_manifest({**manifest, "values": {**values, "lacks": lacks} if lacks else values})
     if lacks:
         log(f"ALARM: a checkpoint lacks {', '.join(lacks)}: too large. It can predict, but training cannot resume.")
     if len(text) > LARGEST:
@@ -119,7 +119,8 @@ def _encode_within_limit(manifest: Mapping[str, Any], log: Log) -> bytes:
     return text
 
 
-def _text(manifest: Mapping[str, Any]) -> bytes:
+def encode_manifest(manifest: Mapping[str, Any]) -> bytes:
+    """Return a manifest as it is written."""
     return json.dumps(manifest, indent=1, allow_nan=False).encode()
 
 
@@ -170,7 +171,7 @@ def read_manifest(folder: Path, log: Log = warnings.warn) -> dict[str, Any]:
     if _has_link(folder) or not os.path.isdir(folder):
         raise SigmaCheckpointError(f"{folder}: not a directory. Use another checkpoint.")
     text = get_bytes(path, LARGEST)
-    if get_bytes(folder / SEAL, len(_seal(b""))) != _seal(text):
+    if get_bytes(folder / SEAL, len(seal(b""))) != seal(text):
         raise _damage_error(path)
     return manifest_of(path, document(path, text), log)
 
@@ -222,7 +223,8 @@ def _tidy(path: Path, place: Path, log: Log) -> None:
 
 
 # -- bytes -------------------------------------------------------------------------------------------------------------
-def _seal(manifest: bytes) -> bytes:
+def seal(manifest: bytes) -> bytes:
+    """Return the content of the file that seals a manifest."""
     return f"{digest(manifest)}  {MANIFEST}\n".encode()
 
 

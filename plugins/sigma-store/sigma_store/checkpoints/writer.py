@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field
+from attrs import define, field
 
-from sigma_kernel.contracts.storing import Checkpoint, Checkpoints, Log, Mark, Retention
+from sigma_kernel.contracts.storing import NAMED, Checkpoint, Checkpoints, Log, Mark, Retention
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.threads import in_thread
 from sigma_store.checkpoints.store import (
@@ -57,8 +58,17 @@ class Saver(Checkpoints):
 
     def epochs(self) -> dict[int, int]:
         """Return the epochs of the checkpoints that are intact, by iteration; each is read once."""
-        epochs = {path: _epoch(path, path.stat().st_mtime_ns) for path in numbered_entries(self.home) if path.exists()}
-        return {int(path.name): epoch for path, epoch in epochs.items() if epoch is not None}
+        return {number: int(values["clock"]["epoch"]) for number, values in self._values().items()}
+
+    def names(self) -> dict[int, tuple[str, str]]:
+        """Return name and note of the intact checkpoints that a person named, by iteration; each is read once."""
+        names = {number: (values.get("name", ""), values.get("note", "")) for number, values in self._values().items()}
+        return {number: about for number, about in names.items() if about[0]}
+
+    def _values(self) -> dict[int, Mapping[str, Any]]:
+        paths = [path for path in numbered_entries(self.home) if path.exists()]
+        values = {int(path.name): _read_head(path, path.stat().st_mtime_ns) for path in paths}
+        return {number: head for number, head in values.items() if head is not None}
 
     def list_abandoned(self, number: int) -> list[str]:
         """Return the labels of the checkpoints of an iteration on abandoned branches."""
@@ -139,10 +149,10 @@ class Saver(Checkpoints):
 
     def _write(self, number: int, checkpoint: Checkpoint) -> None:
         self.before()
-        replaced, _ = _mark(self.home / str(number))  # a save without a score, as at the end of a run, keeps that
+        with suppress(SigmaCheckpointError):  # a save at the end of a run keeps score and name
+            checkpoint = checkpoint.in_place_of(read_manifest(self.home / str(number), lambda _: None))
         try:
-            score = replaced if checkpoint.score is None else checkpoint.score
-            write(self.home / str(number), evolve(checkpoint, score=score), self.log, self.run)
+            write(self.home / str(number), checkpoint, self.log, self.run)
         except Exception as error:  # logged; training must not end because of it
             first, self._failure, self._failed = self._failure is None, error, self._failed + 1
             if first:
@@ -176,12 +186,13 @@ class Saver(Checkpoints):
 
 
 @lru_cache(maxsize=1024)
-def _epoch(path: Path, changed: int) -> int | None:
-    """Return the epoch of a checkpoint; None if it is damaged, or has just been removed."""
+def _read_head(path: Path, changed: int) -> Mapping[str, Any] | None:
+    """Return clock and name of a checkpoint; None if it is damaged, or has just been removed."""
     try:
-        return int(read_manifest(path, lambda text: None)["values"]["clock"]["epoch"])
+        values = read_manifest(path, lambda text: None)["values"]
     except SigmaCheckpointError:
         return None
+    return {name: values[name] for name in ("clock", *NAMED) if name in values}
 
 
 def _mark(folder: Path) -> Mark:

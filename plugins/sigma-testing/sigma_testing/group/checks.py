@@ -21,9 +21,9 @@ from sigma_kernel.contracts.grouping import (
     WorkerFailed,
     WorkerLost,
 )
-from sigma_testing.group.reference import Digest, ReferenceRun
+from sigma_testing.group.reference import Digest, ReferenceRun, digest
 from sigma_testing.group.schedules import FaultSchedule
-from sigma_testing.group.workers import SimulatedWorker
+from sigma_testing.group.workers import SimulatedWorker, SumPlace, sum_place
 
 TRACEBACK = "Traceback: ValueError in the user's loss"
 
@@ -40,7 +40,7 @@ class ObservedWorld(Protocol):
     finished: bool
     reference: ReferenceRun
     workers: dict[int, SimulatedWorker]
-    board: dict[tuple[int, int], dict[int, tuple[int, Digest]]]
+    board: dict[SumPlace, dict[int, tuple[int, Digest]]]
     states: dict[Commit, int]
 
     @property
@@ -119,9 +119,11 @@ class GroupChecks:
     def _check_commit(self, notice: Notice) -> None:
         world, commit = self.world, Commit(notice.position, notice.generation)
         begin, end = self.committed.position.iteration, notice.position.iteration
-        self.expect(begin < end, "a step is committed twice")
+        self.expect(self.committed.position < notice.position, "a step is committed twice")
+        if begin == end:
+            self._check_measured(notice)
         for n in range(begin, end):
-            entries = world.board.get((commit.generation, n), {})
+            entries = world.board.get(sum_place(commit.generation, self.committed, n), {})
             self.expect(len(entries) == world.schedule.shards, "a step is committed without all shards")
             owners = {owner for owner, _ in entries.values()}
             self.expect(owners <= {*self._members}, "a worker that is no member takes part")
@@ -131,8 +133,18 @@ class GroupChecks:
             held = {worker.member.commit, reported.commit if reported is not None else None}
             self.expect(commit in held, f"worker {number} does not hold what is committed")
             state = worker.state if worker.member.commit == commit else worker.beside
-            self.expect(state == world.reference.states[end], f"worker {number} has other bits after {end} iterations")
+            self.expect(
+                state == world.reference.state_of(commit), f"worker {number} has other bits after {end} iterations"
+            )
         self.committed = commit
+
+    def _check_measured(self, notice: Notice) -> None:
+        world, n = self.world, notice.position.iteration
+        state, rate = world.reference.state_of(self.committed), world.reference.live(n)["rate"]
+        measured = [row for records in notice.records for row in records.items()]
+        expected = {i: digest(state, n, rate, i) for i in range(world.schedule.shards)}
+        once = len(measured) == len(expected) and dict(measured) == expected
+        self.expect(once, "a state is measured without all shards, or with other bits")
 
     def _check_rewind(self, notice: Notice) -> None:
         group = self.world.group
@@ -166,8 +178,9 @@ class GroupChecks:
         """Check that the committed state of a worker is a function of its position."""
         commit = worker.member.commit
         if commit is not None:
-            expected = self.world.reference.states[commit.position.iteration]
-            self.expect(worker.state == expected, f"worker {worker.number} holds other bits")
+            self.expect(
+                worker.state == self.world.reference.state_of(commit), f"worker {worker.number} holds other bits"
+            )
 
     def check_event(self, event: GroupEvent) -> None:
         """Check the group after an event."""

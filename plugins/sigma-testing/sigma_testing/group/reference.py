@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from sigma_kernel.contracts.grouping import Position
+from sigma_kernel.contracts.grouping import Commit, Position
 from sigma_testing.group.schedules import FaultSchedule
 
 
@@ -35,6 +35,18 @@ class ReferenceRun:
             states.append(next_state(states[-1], self.position(n), total(digests)))
         object.__setattr__(self, "states", states)
 
+    def state_of(self, commit: Commit) -> int:
+        """Return the state of a commit."""
+        return self.states[commit.position.iteration]
+
+    def places(self, most: int) -> Sequence[int]:
+        """Return the numbers of iterations, up to one, after which a state is known."""
+        return range(most + 1)
+
+    def go_back(self, commit: Commit) -> int:
+        """Return the state after as many iterations, which the operator gives the workers as this commit."""
+        return self.states[commit.position.iteration]
+
     def position(self, n: int) -> Position:
         """Return the position after ``n`` iterations."""
         return Position(n // 5, n, n // 4)
@@ -43,8 +55,11 @@ class ReferenceRun:
         """Return the live values of an iteration, which change every three."""
         return {"rate": n // 3}
 
-    def end(self, n: int, draw: Random) -> Position:
-        """Return the end of a burst that begins after ``n`` iterations, with the same live values throughout."""
+    def end(self, begin: Position, draw: Random) -> Position:
+        """Return the end of a burst, with the same live values throughout; some bursts only measure the state."""
+        if draw.random() < 0.15:
+            return evolve(begin, version=begin.version + 1)
+        n = begin.iteration
         return self.position(min(draw.randint(n + 1, n + 3), self.schedule.steps, n - n % 3 + 3))
 
 

@@ -23,6 +23,7 @@ from sigma_kernel.contracts import merge_in_tree
 from sigma_kernel.contracts.grouping import (
     Advance,
     Commit,
+    ComputeOrder,
     Dismiss,
     GroupEvent,
     GroupOrder,
@@ -46,7 +47,14 @@ from sigma_testing.group.checks import TRACEBACK, GroupChecks
 from sigma_testing.group.network import OPERATOR, SimulatedNetwork
 from sigma_testing.group.reference import Digest, ReferenceRun, digest, next_state
 from sigma_testing.group.schedules import FaultSchedule, WorkerFault, draw_schedule
-from sigma_testing.group.workers import RunningBurst, SimulatedWorker, held_state
+from sigma_testing.group.workers import (
+    RunningBurst,
+    SimulatedWorker,
+    SumPlace,
+    held_state,
+    is_same_burst,
+    sum_place,
+)
 from sigma_training.group.group import WorkerGroup
 from sigma_training.group.member import (
     CopyState,
@@ -81,13 +89,16 @@ class GroupSimulation:
     finished: bool = field(default=False, init=False)
     replaced: int = field(default=0, init=False)  # states
     states: dict[Commit, int] = field(factory=dict, init=False)  # the last that the operator has received
-    board: dict[tuple[int, int], dict[int, tuple[int, Digest]]] = field(factory=dict, init=False)
+    board: dict[SumPlace, dict[int, tuple[int, Digest]]] = field(factory=dict, init=False)
     _asleep: float = field(default=-3.0, init=False)  # until then, the operator is suspended
 
     def __attrs_post_init__(self) -> None:
-        self.reference, self.draw = ReferenceRun(self.schedule), Random(self.schedule.seed + 1)
+        self.reference, self.draw = self._make_reference(), Random(self.schedule.seed + 1)
         self.network, self.checks = SimulatedNetwork(self.schedule, self.draw), GroupChecks(self)
-        self.states[self.group.commit] = self.reference.states[0]
+        self.states[self.group.commit] = self.reference.go_back(self.group.commit)
+
+    def _make_reference(self) -> ReferenceRun:
+        return ReferenceRun(self.schedule)
 
     @property
     def time(self) -> float:
@@ -170,17 +181,16 @@ class GroupSimulation:
             begin = self._replace_state()
         if self.draw.random() < 0.3:
             self._tell(KeepState())
-        n = begin.iteration
-        self._tell(Advance(begin, self.reference.end(n, self.draw), self.reference.live(n)))
+        self._tell(Advance(begin, self.reference.end(begin, self.draw), self.reference.live(begin.iteration)))
         if self.draw.random() < 0.05:
             self.network.call_later(self.draw.uniform(0.0, 1.0), self._withdraw)
 
     def _replace_state(self) -> Position:
         """Go back to any state before the present one, as a command does; return its position."""
         self.replaced += 1
-        n = self.draw.randint(0, self.group.commit.position.iteration)
-        commit = Commit(evolve(self.reference.position(n), version=1000 + self.replaced), self.group.generation)
-        self.states = {commit: self.reference.states[n]}
+        n = self.draw.choice(self.reference.places(self.group.commit.position.iteration))
+        commit = Commit(evolve(self.reference.position(n), version=1000 * self.replaced), self.group.generation)
+        self.states = {commit: self.reference.go_back(commit)}
         self._tell(ReplaceState(commit))
         return commit.position
 
@@ -278,12 +288,15 @@ class GroupSimulation:
             return
         rate = run.order.live["rate"]
         shown = {i: digest(run.state, run.at, rate, i) for i in run.order.shards[worker.number]}
-        self.network.carry(self._show, worker.number, run.order.generation, run.at, shown)
+        if run.at == run.order.end.iteration:  # the state is measured
+            report(self, worker, run, shown)
+            return
+        self.network.carry(self._show, worker.number, run.order, run.at, shown)
 
-    def _show(self, number: int, generation: int, n: int, shown: Mapping[int, Digest]) -> None:
+    def _show(self, number: int, order: ComputeOrder, n: int, shown: Mapping[int, Digest]) -> None:
         for key in [key for key in self.board if key[0] < self.group.generation - 3]:
             del self.board[key]
-        entries = self.board.setdefault((generation, n), {})
+        entries = self.board.setdefault(sum_place(order.generation, order.commit, n), {})
         for shard, value in shown.items():
             owner, earlier = entries.setdefault(shard, (number, value))
             self.checks.expect(owner == number, f"shard {shard} of iteration {n} is computed by {owner} and {number}")
@@ -291,7 +304,7 @@ class GroupSimulation:
         if len(entries) == self.schedule.shards:
             summed = merge_in_tree([entries[shard][1] for shard in range(self.schedule.shards)], add).value
             for worker in self.workers.values():
-                if worker.run is not None and worker.run.order.generation == generation and worker.run.at == n:
+                if worker.run is not None and worker.run.at == n and is_same_burst(worker.run.order, order):
                     self.network.call_soon(self._update, worker, worker.run, n, summed)
 
     def _update(self, worker: SimulatedWorker, run: RunningBurst, n: int, summed: int) -> None:
@@ -305,9 +318,7 @@ class GroupSimulation:
         if run.at < run.order.end.iteration:
             self.network.call_soon(self._post, worker, run)
             return
-        worker.run, worker.beside = None, run.state
-        commit = Commit(run.order.end, run.order.generation)
-        self._receive(worker, WorkerComputed(worker.number, commit, str(run.state)))
+        report(self, worker, run, {})
 
     def _tick_worker(self, worker: SimulatedWorker) -> None:
         if not worker.alive:
@@ -352,18 +363,31 @@ class GroupSimulation:
             for function, arguments in waiting:
                 function(*arguments)
 
-    def _isolate(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        self.network.sever(OPERATOR, worker.number, fault.seconds)
-
-    def _cut(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
-        peers = [*self.workers]
-        peer = peers[fault.choice // 7 % len(peers)]
-        if peer != worker.number:
-            self.network.sever(peer, worker.number, GRACE)  # for good
-
     def _sleep(self, fault: WorkerFault, worker: SimulatedWorker) -> None:
         if self.time > self._asleep + 3.0:  # workers are patient
             self._asleep = self.time + min(fault.seconds, 3.0)
+
+
+def report(
+    simulation: GroupSimulation, worker: SimulatedWorker, run: RunningBurst, records: Mapping[int, Digest]
+) -> None:
+    """Let a worker report that it has computed a burst, with what it has measured."""
+    worker.run, worker.beside = None, run.state
+    commit = Commit(run.order.end, run.order.generation)
+    simulation._receive(worker, WorkerComputed(worker.number, commit, str(run.state), records))
+
+
+def isolate(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Cut the link between a worker and the operator for some time."""
+    simulation.network.sever(OPERATOR, worker.number, fault.seconds)
+
+
+def cut(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
+    """Cut the link between two workers for good."""
+    peers = [*simulation.workers]
+    peer = peers[fault.choice // 7 % len(peers)]
+    if peer != worker.number:
+        simulation.network.sever(peer, worker.number, GRACE)
 
 
 def accuse(simulation: GroupSimulation, fault: WorkerFault, worker: SimulatedWorker) -> None:
@@ -381,8 +405,8 @@ FAULTS: dict[str, Callable[[GroupSimulation, WorkerFault, SimulatedWorker], None
     "kill": GroupSimulation._kill,
     "kill_all": GroupSimulation._kill_all,
     "freeze": GroupSimulation._freeze,
-    "isolate": GroupSimulation._isolate,
-    "cut": GroupSimulation._cut,
+    "isolate": isolate,
+    "cut": cut,
     "accuse": accuse,
     "resize": resize,
     "sleep": GroupSimulation._sleep,

@@ -39,6 +39,19 @@ class RunningBurst:
     state: int
 
 
+SumPlace = tuple[int, int, int]  # the generation, the version of the state before the burst, and the iteration
+
+
+def sum_place(generation: int, commit: Commit, n: int) -> SumPlace:
+    """Return the place of a sum of a burst from a commit: parts of no other place count for it."""
+    return generation, commit.position.version, n
+
+
+def is_same_burst(a: ComputeOrder, b: ComputeOrder) -> bool:
+    """Return whether two orders of members are of one burst."""
+    return (a.generation, a.commit) == (b.generation, b.commit)
+
+
 def held_state(worker: SimulatedWorker, commit: Commit) -> int | None:
     """Return the state of a commit if a worker that runs holds it."""
     if not worker.alive or worker.frozen:

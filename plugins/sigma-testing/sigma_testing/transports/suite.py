@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ class TransportSuite(Suite):
     """Conformance tests of a transport: inherit, and override :meth:`make`.
 
     Workers are processes of this machine; where they are not, override :meth:`kill`, :meth:`freeze` and :meth:`thaw`.
+    If a process outlives its worker, override :meth:`list_working`; if a command of the engine starts that of the
+    operator, :meth:`command` and :meth:`kill_operator`.
     """
 
     @abstractmethod
@@ -57,6 +59,18 @@ class TransportSuite(Suite):
     def thaw(self, run: ToyRun, worker: int) -> None:
         """Let a worker go on that was suspended."""
         run.signal(worker, signal.SIGCONT)
+
+    def list_working(self, run: ToyRun, workers: Sequence[int], seconds: float) -> Sequence[int]:
+        """Return those of some workers, or of their processes, that still work after so many seconds."""
+        return wait_until_ended([run.blueprint.process(worker) for worker in workers], seconds)
+
+    def command(self, code: str) -> list[str]:
+        """Return the command that runs Python code in a process which can be an operator."""
+        return [sys.executable, "-c", code]
+
+    def kill_operator(self, process: subprocess.Popen[bytes]) -> None:
+        """End the operator that a command has started, without warning."""
+        process.kill()
 
     def begin(self, folder: Path, workers: int, lost_after: float = 5.0, repeats: int = 1, **toy: Any) -> ToyRun:
         """Return a run with so many workers, which a ``with`` block starts and ends."""
@@ -211,8 +225,7 @@ class TransportSuite(Suite):
                 run.turn_until(lambda: run.group.burst is None, "committed")
             self.expect(run, lambda: run.blueprint.train(170))
             assert [notice.worker for notice in run.count("lost")] == [2, 1], "the wrong workers were lost."
-            processes = [run.blueprint.process(worker) for worker in (1, 2)]
-            assert not wait_until_ended(processes, GONE_WITHIN), "a worker that was lost goes on."
+            assert not self.list_working(run, (1, 2), GONE_WITHIN), "a worker that was lost goes on."
 
     def test_closing_ends_all_workers(self, tmp_path: Path) -> None:
         """End workers that compute, and suspended ones; allow a second call."""
@@ -221,8 +234,7 @@ class TransportSuite(Suite):
             run.begin(10_000)
             self.freeze(run, 0)
         run.transport.close()
-        processes = [run.blueprint.process(worker) for worker in range(3)]
-        assert not wait_until_ended(processes, 1.0), "workers run on after close()."
+        assert not self.list_working(run, range(3), 1.0), "workers run on after close()."
 
     def test_workers_end_after_the_operator(self, tmp_path: Path) -> None:
         """End all workers within 5 s of the death of the operator's process."""
@@ -230,10 +242,10 @@ class TransportSuite(Suite):
         run.transport.close()
         (tmp_path / "operator").write_bytes(pickle.dumps((run.operator, run.blueprint)))
         code = f"from sigma_testing.transports.driving import drive; drive({str(tmp_path / 'operator')!r})"
-        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as operator:
+        with subprocess.Popen(self.command(code), stdout=subprocess.PIPE) as operator:
             assert operator.stdout is not None
             assert operator.stdout.readline() == b"committed\n", "it does not train in a process of its own."
-            operator.kill()
+            self.kill_operator(operator)
         processes = [run.blueprint.process(worker) for worker in range(2)]
         assert not wait_until_ended(processes, GONE_WITHIN), "workers run on without their operator."
 

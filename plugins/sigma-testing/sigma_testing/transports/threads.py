@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from operator import add
 from typing import Any
 
@@ -27,10 +29,12 @@ from sigma_kernel.contracts.grouping import (
     ShardSum,
     StartOrder,
     Transport,
+    WorkerComputed,
     WorkerLost,
 )
 from sigma_kernel.contracts.storing import Checkpoint
 
+KILLS = 3  # workers killed in a row
 Step = tuple[int, Position]  # the generation and the position of an iteration
 
 
@@ -39,6 +43,7 @@ class ThreadTransport:
     """Run workers as threads; ``kill`` takes one's channel away, as the end of a process does."""
 
     blueprint: Blueprint | None = field(default=None, init=False)
+    computed: int = field(default=0, init=False)  # bursts, by any worker
     gate: threading.Condition = field(factory=threading.Condition, init=False)
     channels: dict[int, ThreadChannel] = field(factory=dict, init=False)
     parts: dict[Step, dict[int, ShardPart]] = field(factory=dict, init=False)
@@ -78,7 +83,9 @@ class ThreadTransport:
 
     def tell(self, events: Iterable[GroupEvent]) -> None:
         """Let events arrive."""
+        events = [*events]
         with self.gate:
+            self.computed += sum(isinstance(event, WorkerComputed) for event in events)
             self._inbox.extend(events)
             self.gate.notify_all()
 
@@ -187,3 +194,31 @@ class ThreadOperator(GroupOperator):
         """Return a transport."""
         self.transports.append(transport := ThreadTransport())
         return transport
+
+
+@contextmanager
+def kill_at_random(operator: ThreadOperator, seed: int, pause: float) -> Iterator[list[int]]:
+    """Kill a random worker again and again, after at most so many seconds; give the numbers of those killed so far.
+
+    After three in a row, a burst is computed first: on a busy machine, a run would end of too many losses.
+    """
+    draw, killed, ended = random.Random(seed), list[int](), threading.Event()
+
+    def kill() -> None:
+        computed, row = 0, 0
+        while not ended.wait(draw.uniform(0, pause)):
+            for transport in operator.transports:
+                alive = [number for number, channel in [*transport.channels.items()] if not channel.dead]
+                row = row if transport.computed == computed else 0
+                if alive and row < KILLS:
+                    computed, row = transport.computed, row + 1
+                    killed.append(draw.choice(alive))
+                    transport.kill(killed[-1])
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()

@@ -144,7 +144,7 @@ class ToyWorker:
     _state: Arrays = field(factory=dict, init=False)
     _beside: Arrays = field(factory=dict, init=False)
     _lock: threading.RLock = field(factory=threading.RLock, init=False)
-    _tasks: SimpleQueue[CopyState | RunBurst] = field(factory=SimpleQueue, init=False)
+    _tasks: SimpleQueue[CopyState | RunBurst | None] = field(factory=SimpleQueue, init=False)
 
     def run(self) -> None:
         """Take orders until the worker is to end."""
@@ -156,6 +156,7 @@ class ToyWorker:
             except ConnectionError as error:
                 self._tell(WorkerLost(self.member.worker, str(error)))
             self._tell(Tick(time.monotonic()))
+        self._tasks.put(None)
 
     def _tell(self, message: GroupOrder | GroupEvent) -> None:
         with self._lock:
@@ -183,8 +184,7 @@ class ToyWorker:
 
     # -- the thread that computes --------------------------------------------------------------------------------------
     def _compute(self) -> None:
-        while not self.member.ended:
-            task = self._tasks.get()
+        while (task := self._tasks.get()) is not None:
             try:
                 self._copy(task) if isinstance(task, CopyState) else self._run(task.order)
             except Exception:

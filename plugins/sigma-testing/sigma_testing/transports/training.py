@@ -20,6 +20,7 @@ from attrs import evolve
 
 from sigma_kernel import Environment
 from sigma_kernel.contracts import GroupOperator
+from sigma_kernel.summary import Summary
 from sigma_run import config
 from sigma_testing.suite import Suite
 
@@ -93,22 +94,50 @@ class GroupTrainingSuite(Suite):
     def make(self) -> GroupOperator:
         """Return the operator under test, with any settings; tests set ``workers`` and ``shards``."""
 
-    def build(self, case: str, workers: int, folder: Path | None = None) -> Environment:
-        """Return an environment whose trainer is run by so many workers; by ``local`` for none."""
+    def build(self, case: str, workers: int, folder: Path | None = None, **settings: Any) -> Environment:
+        """Return an environment whose trainer is run by so many workers, with other settings; by ``local`` for none."""
         environment = config.build(config.load(write_case(case, self.backend)), folder=folder)
-        if workers:
-            environment.trainer("trainer").operator = evolve(self.make(), workers=workers, shards=SHARDS)
+        local = {"type": "local", "shards": SHARDS, **settings}
+        operator = evolve(self.make(), workers=workers, shards=SHARDS, **settings) if workers else local
+        environment.trainer("trainer").operator = operator
         return environment
 
     def train(self, case: str, workers: int, folder: Path | None = None) -> str | None:
         """Return the hash of the parameters after training."""
+        return self.summarise(case, workers, folder).parameters_sha256
+
+    def summarise(self, case: str, workers: int, folder: Path | None = None) -> Summary:
+        """Return the summary of training, with what is measured of its splits."""
         with self.build(case, workers, folder) as environment:
-            return environment.run(progress=False).parameters_sha256
+            return environment.run(progress=False)
 
     @pytest.mark.parametrize("case", CASES)
     def test_the_parameters_are_those_of_local(self, case: str) -> None:
-        """Train each kind of network to the bits of the operator `local`."""
-        assert self.train(case, 3) == self.train(case, 0), "3 workers give other bits than `local`."
+        """Train and evaluate each kind of network to the bits of the operator `local`."""
+        own, local = self.summarise(case, 3), self.summarise(case, 0)
+        assert own.parameters_sha256 == local.parameters_sha256, "3 workers give other bits than `local`."
+        assert own.metrics == local.metrics, f"3 workers measure {own.metrics}, and `local` {local.metrics}."
+
+    def test_averaged_replicas_are_those_of_local(self) -> None:
+        """Train replicas of shards, and exchange their slots and parameters every three iterations."""
+        environments = [self.build("classes", workers, mode="averaging", every=3) for workers in (0, 3)]
+        hashes = [environment.run(progress=False).parameters_sha256 for environment in environments]
+        assert hashes[0] == hashes[1], "averaged by 3 workers, replicas have other bits than by `local`."
+
+    def test_hooks_of_local_scope_run_in_workers_and_publish_what_they_do_with_local(self) -> None:
+        """Carry the calls of hooks, arrays among their values, and the results of all workers."""
+        values = [self._look_at_gradients(workers) for workers in (0, 2)]
+        assert values[0], "the hook has published nothing."
+        assert values[0] == values[1], "with 2 workers, a hook of local scope publishes other values than with `local`."
+
+    def _look_at_gradients(self, workers: int) -> dict[str, Any]:
+        """Return what a hook publishes of the gradients of two workers; with ``local`` for none."""
+        with self.build("classes", workers) as environment:
+            trainer = environment.trainer("trainer")
+            trainer.operator = trainer.operator if workers else {"type": "local", "shards": SHARDS, "workers": 2}
+            trainer.hooks = {"look": {"type": "statistics", "of": "gradients.**", "scope": "local"}}
+            environment.run(progress=False)
+            return dict(environment.find("trainer.workers.*.statistics.**"))
 
     def test_the_number_of_workers_changes_no_bits(self) -> None:
         """Train by 1, 2 and 4 workers."""

@@ -12,26 +12,35 @@ from sigma_training.session.keeping import leave_kept
 from sigma_training.session.planning import PlannedRun
 from sigma_training.session.progress import TrainingProgress
 
+STATE_OR_NUMBER = settings.must(
+    lambda to: settings.is_whole(to, 0) or (isinstance(to, str) and to),
+    "a whole number from 0 on, or the name of a state",
+)
+
 
 @frozen
 class Rewind(Command):
     """Go back to the newest state at or before a moment, and continue from there on a new branch.
 
     Args:
-        to: The number of an iteration or epoch.
+        to: The number of an iteration or epoch, or the name of a state.
         scale: The time scale, ``iteration`` or ``epoch``.
     """
 
     command = "rewind"
     undoable = False
-    to: int = field(validator=[settings.whole, settings.ge(0)])
+    to: int | str = field(validator=STATE_OR_NUMBER)
     scale: str = field(default="iteration", validator=SCALE)
 
     def plan(self, run: CommandedRun) -> CommandPlan:
         """Restore a snapshot in memory, or else a checkpoint."""
         now: PlannedRun = run.internals
         branch, progress = now.recorder.branch, now.present.progress
-        entry = moment, saved = now.newest_before(self.to, self.scale)
+        if isinstance(self.to, str):
+            entry = now.newest_before(now.checkpoints.find_named(self.to), "iteration")
+        else:
+            entry = now.newest_before(self.to, self.scale)
+        moment, saved = entry
         new = now.with_earlier(saved, branch + 1, entry, progress if progress.underway else TrainingProgress())
         row = {**Rewind(moment.iteration).to_row(), "branch": branch + 1, "parent": branch}
         return CommandPlan(new.with_present(leave_kept(new.present)), row)

@@ -2,7 +2,8 @@
 
 A burst is a transaction. Members compute it beside the state that is committed; once all have reported the result,
 it is committed, and replaces that state. If a member is lost before, the next generation drops what is not committed,
-maps the shards to the members that are left, and computes the burst again, to the same bits.
+maps the shards to the members that are left, and computes the burst again, to the same bits. Members only measure the
+state in a burst that raises the version of the position, and nothing else.
 
 Each event changes the state; then :meth:`WorkerGroup._proceed` compares the state with what is wanted, and returns the
 orders that are missing. What was lost on the way is repeated at ticks. ``docs/transports.md`` draws the states.
@@ -142,7 +143,7 @@ class WorkerGroup:
         return notices + self._proceed()
 
     def _on_computed(self, event: WorkerComputed) -> Output:
-        late = event.commit.position.iteration <= self.commit.position.iteration  # of an earlier burst
+        late = event.commit.position <= self.commit.position  # of an earlier burst
         if not self.computing or event.commit.generation != self.generation or late:
             return []
         self.computed[event.worker] = event
@@ -174,7 +175,7 @@ class WorkerGroup:
         here = self.commit.position
         if event.begin != here:
             return [self._notice("refused", text=f"a burst from {event.begin}: the group is at {here}")]
-        if self.burst is not None or event.end.iteration <= here.iteration:
+        if self.burst is not None or event.end <= here:
             busy = f", and computes as far as {self.burst.end.iteration}" if self.burst else ""
             raise SigmaStateError(
                 f"Advance to iteration {event.end.iteration}: the group is at iteration {here.iteration}{busy}. Wait"
@@ -260,7 +261,8 @@ class WorkerGroup:
         self.computed.clear()
         self._silence.stretch(0.5)
         orders: Output = [ApplyOrder(worker, self.generation, self.commit) for worker in self.members]
-        return [*orders, self._notice("committed", records=reports[0].records), *self._proceed()]
+        records = [report.records for report in reports]
+        return [*orders, self._notice("committed", records=records), *self._proceed()]
 
     # -- from what there is to what is wanted --------------------------------------------------------------------------
     def _proceed(self) -> Output:

@@ -10,8 +10,9 @@ from attrs import define, field, frozen
 
 from sigma_kernel import read_only
 from sigma_kernel.contracts import Iterations, Merger, Metric, Records, Share, merge_in_tree
+from sigma_kernel.contracts.grouping import ShardPart, ShardSum
 from sigma_kernel.errors import expect, introduce_errors
-from sigma_training.group.sharding import METRICS, WeightedShare
+from sigma_training.group.sharding import METRICS, T, WeightedShare
 
 
 @frozen
@@ -88,13 +89,18 @@ class LocalExchange:
         """Return the numbers of all shards."""
         return range(count)
 
-    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+    def compute(self, share: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
         """Return the shares of these shards: worker ``k`` of ``n`` computes those of the numbers k, k + n, k + 2 n."""
         if self.pool is None or self.workers == 1:
             return [share(number) for number in numbers]
         parts = [numbers[worker :: self.workers] for worker in range(self.workers)]
         shares = [*self.pool.map(lambda part: [share(number) for number in part], parts)]
         return [shares[n % self.workers][n // self.workers] for n in range(len(numbers))]
+
+    def sum(self, offset: int, parts: Mapping[int, ShardPart], count: int) -> ShardSum:
+        """Return the sum of the parts of all shards."""
+        every = [parts[number] for number in range(count)]
+        return ShardSum(merge_in_tree([part.vectors for part in every], add_vectors), [part.note for part in every])
 
     def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
         """Return the share of the whole batch."""

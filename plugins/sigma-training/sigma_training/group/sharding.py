@@ -8,17 +8,19 @@ divided by the weight of the whole batch, which is computed first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from attrs import frozen
 
 from sigma_kernel import read_only
 from sigma_kernel.contracts import Batches, Burst, Iterations, Records, Share
+from sigma_kernel.contracts.grouping import ShardPart, ShardSum
 from sigma_kernel.errors import SigmaConfigError
 from sigma_step.model import WEIGHTS
 
 METRICS = "metrics."
+T = TypeVar("T")
 
 
 class BurstWithdrawn(BaseException):
@@ -39,11 +41,18 @@ class WeightedShare(Share):
 class Exchange(Protocol):
     """Who computes which shards, and how their shares become one."""
 
+    @property
+    def workers(self) -> int:
+        """Return the number of workers as it is set, whoever computes."""
+
     def numbers(self, count: int) -> Sequence[int]:
         """Return the numbers of the shards, of so many, that are computed here."""
 
-    def compute(self, share: Callable[[int], Share], numbers: Sequence[int]) -> list[Share]:
+    def compute(self, share: Callable[[int], T], numbers: Sequence[int]) -> list[T]:
         """Return the shares of these shards."""
+
+    def sum(self, offset: int, parts: Mapping[int, ShardPart], count: int) -> ShardSum:
+        """Return the sum of the parts of so many shards, of which those here are given, for an iteration."""
 
     def merge(self, steps: Iterations, offset: int, shares: Mapping[int, WeightedShare], count: int) -> Share:
         """Return the share of the whole batch, from those that were computed here."""
@@ -79,9 +88,9 @@ class ShardedStep:
         """Run iterations on the given minibatches; stop early after a loss that is not finite."""
         arrays, rings, published = steps.arrays, list[Records](), dict[str, float]()
         for offset, rows in enumerate(batches.rows):
-            shards = cut(rows, self.shards)
-            shares = self._shares(steps, arrays, batches.block, rows, offset, shards)
-            merged = self.exchange.merge(steps, offset, shares, len(shards))
+            count = min(self.shards, len(rows))
+            shares = self.compute_shares(steps, arrays, batches, offset, self.exchange.numbers(count))
+            merged = self.exchange.merge(steps, offset, shares, count)
             published |= self.exchange.losses()
             arrays = steps.apply_update(arrays, merged.gradients, merged.state, offset)
             rings.append(merged.records)
@@ -90,16 +99,13 @@ class ShardedStep:
         ring = {name: np.stack([ring[name] for ring in rings]) for name in rings[0]}
         return Burst(arrays, ring, len(rings), published)
 
-    def _shares(
-        self,
-        steps: Iterations,
-        arrays: Mapping[str, Any],
-        block: Mapping[str, Any],
-        rows: np.ndarray,
-        offset: int,
-        shards: list[Shard],
+    def compute_shares(
+        self, steps: Iterations, arrays: Mapping[str, Any], batches: Batches, offset: int, numbers: Sequence[int]
     ) -> dict[int, WeightedShare]:
-        weights = steps.weights(arrays, block, rows, len(shards[0].rows), offset)
+        """Return the shares of some shards of the batch of an iteration."""
+        rows = batches.rows[offset]
+        shards = cut(rows, self.shards)
+        weights = steps.weights(arrays, batches.block, rows, len(shards[0].rows), offset)
         if self.counts_rows and any(name.startswith(WEIGHTS) for name in weights):
             raise SigmaConfigError(
                 "merger: the rows of these data have weights, which only the sum of gradients takes into account. Leave"
@@ -107,10 +113,9 @@ class ShardedStep:
             )
 
         def share(number: int) -> Share:
-            shard = shards[number]
-            return steps.share(arrays, block, shard.rows, shard.start, len(rows), offset, weights)
+            shard, lane = shards[number], batches.lane_of(number)
+            return steps.share(arrays, lane.block, shard.rows - lane.first, shard.start, len(rows), offset, weights)
 
-        numbers = self.exchange.numbers(len(shards))
         shares = zip(numbers, self.exchange.compute(share, numbers), strict=True)
         return {number: weigh_share(each, len(shards[number].rows) / len(rows)) for number, each in shares}
 

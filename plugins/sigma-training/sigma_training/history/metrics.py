@@ -1,8 +1,8 @@
-"""Record metrics: the history in memory, and the rows of ``metrics.jsonl``.
+"""Record metrics: the history in memory, and the rows of the stored run.
 
-The file has at most ten rows a second, plus one for each of the first ``EACH`` epochs, with the last, the least and
-the greatest of the values since the previous row.  Neither grows without limit: the newest values are kept as they were
-measured, those before are joined.
+There are at most ten rows a second, ever fewer in a long run, plus one for each of the first ``EACH`` epochs, each with
+the last, the least, the greatest and the mean of the values since the previous row.  In memory, the newest values are
+kept as they were measured, and those before are joined.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from io import StringIO
 from itertools import groupby, islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import RowWriter
@@ -28,6 +29,7 @@ from sigma_kernel.curves import (
     BranchedCurves,
     Curve,
     Stretch,
+    Window,
     concatenate_curves,
     downsample,
     evenly_thinned,
@@ -42,6 +44,8 @@ DRAWN = 8  # values that a notebook shows
 EACH = 10_000  # epochs that have a row of their own, however short they are
 FULL = 2**16  # newest values of a name that are kept as they were measured, at least
 JOINED = 2**14  # points that those before become, on each branch
+LARGEST = float(np.finfo(float).max)
+SPREAD = 2**19  # values that rows have over the whole time of a run, about: later ones are further apart
 
 
 @frozen(eq=False)
@@ -207,6 +211,16 @@ class History(Mapping[str, np.ndarray]):
             Stretch(n, downsample(curve, max(2, int(len(curve.values) * share)))) for n, curve in curves
         ]
 
+    def points(self, name: str, window: Window, after: int) -> tuple[int, list[Stretch]]:
+        """Return the part of a name in a window, on all branches, or all since a cursor; and the next cursor."""
+        if after or name not in self:
+            return self.stretches_since(name, after, window.most)
+        parts = self._parts[name]
+        now = range(len(parts.spans))  # what is added meanwhile comes after the cursor
+        lines = evolve(parts.select(now), older=parts.older).lines()
+        cut = window.cut(BranchedCurves(self.branches(), {name: lines}))
+        return parts.before + len(now), cut.stretches(name)
+
     def news(self, cursors: dict[str, int]) -> dict[str, np.ndarray]:
         """Return the values of each name since a cursor, and advance the cursors, for the training thread."""
         new = {n: parts.values[max(0, cursors.get(n, 0) - parts.before) :] for n, parts in self._parts.items()}
@@ -285,7 +299,7 @@ class History(Mapping[str, np.ndarray]):
 
 @define(eq=False)
 class Samples:
-    """Downsample measurements to rows: the last, the least and the greatest value of each name, and the last texts."""
+    """Downsample measurements to rows: what they were since the row before, by name, and the last texts."""
 
     rows: RowWriter
     history: History
@@ -301,19 +315,42 @@ class Samples:
 
     def write(self, head: Mapping[str, Any], force: bool = False) -> None:
         """Write a row if there are new values, and either the interval has passed or ``force`` is set."""
-        if not self.rows.is_kept or not (force or self.now() - self._last >= self.interval):
+        if not self.rows.is_kept or not (force or self.now() - self._last >= self._interval(head)):
             return
         for name, values in self.history.news(self._cursors).items():
-            old = self._row.get(name, {"low": np.nan, "high": np.nan})
-            # as float64: NumPy would round the former to the precision of the latter
-            low, high = (float(reduced.reduce(values)) for reduced in (np.fmin, np.fmax))
-            self._row[name] = {
-                "last": float(values[-1]),
-                "low": float(np.fmin(old["low"], low)),
-                "high": float(np.fmax(old["high"], high)),
-            }
+            self._row[name] = _summarise(values, self._row.get(name))
         texts = self.history.texts
         if (self._row or texts) and (force or not self.rows.is_behind):
             self.rows.append({**head, **({"texts": texts} if texts else {}), "values": self._row})
             texts.clear()
             self._row, self._last = {}, self.now()
+
+    def _interval(self, head: Mapping[str, Any]) -> float:
+        """Return the seconds between two rows, which grow with a long run: its file grows ever more slowly."""
+        return max(self.interval, float(head.get("seconds", 0.0)) * len(self.history) / SPREAD)
+
+
+def _summarise(values: np.ndarray, before: Mapping[str, float] | None) -> dict[str, float]:
+    """Return what a row says of values, and of those before that no row has yet."""
+    old = before or {"low": np.nan, "high": np.nan, "mean": 0.0, "count": 0}
+    # as float64: NumPy would round the former to the precision of the latter
+    low, high = (float(reduced.reduce(values)) for reduced in (np.fmin, np.fmax))
+    mean, count = _average(values[np.isfinite(values)], old["mean"], int(old["count"]))
+    return {
+        "last": float(values[-1]),
+        "low": float(np.fmin(old["low"], low)),
+        "high": float(np.fmax(old["high"], high)),
+        "mean": mean,
+        "count": count,
+    }
+
+
+def _average(values: np.ndarray, mean: float, before: int) -> tuple[float, int]:
+    """Return the mean of finite values, and of those before with their mean; and the number of all."""
+    if not (count := len(values) + before):
+        return np.nan, 0
+    old = mean if before else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum may be too large for a number: then that of shares
+        total = float(values.sum(dtype=float)) + old * before
+        shares = (values.astype(float) / count).sum() + old * (before / count)
+    return total / count if isfinite(total) else float(np.clip(shares, -LARGEST, LARGEST)), count

@@ -16,7 +16,7 @@ from sigma_kernel.contracts.storing import Checkpoint, Journal, NoRows, RowWrite
 from sigma_kernel.encoding import pack, unpack
 from sigma_training.history.digests import digests
 from sigma_training.history.metrics import History, Samples
-from sigma_training.history.replay import RESUMED, Replay, end_of_training
+from sigma_training.history.replay import AGES, RESUMED, Replay, end_of_training
 from sigma_training.history.rewind import Entry, RewindBuffer
 from sigma_training.hooks.order import HookOrder
 
@@ -43,7 +43,8 @@ class Recorder:
     by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
     _set: Mapping[str, float] = field(factory=dict, init=False)  # the numbers that can be set, as they were last
     _session: int = field(default=0, init=False)  # how often the run has been resumed
-    _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began
+    _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began, or -_resets
+    _resets: int = field(default=0, init=False)  # in this session
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
     _end: int | None = field(default=None, init=False)  # the row at which training ended last, unless it went on
     _samples: Samples = field(default=Factory(lambda made: Samples(NoRows(), made.history), takes_self=True))
@@ -130,11 +131,15 @@ class Recorder:
     def go_back(self, branch: int, iteration: int, entry: Entry | None = None) -> None:
         """Leave the present branch, and go on from an earlier iteration: on a new one, or after a reset.
 
-        Snapshots after an ``entry`` are dropped.
+        Snapshots after an ``entry``, or after a reset, are dropped.
         """
         if entry is not None:
-            self.past.go_back(entry)
-        self.branch, self._start = branch, iteration
+            self.past.keep(*entry)
+        else:
+            self.past.forget_after(iteration)
+        is_reset = branch == self.branch
+        self._resets += is_reset
+        self.branch, self._start = branch, -self._resets if is_reset else iteration  # which differs after each reset
         for history in (self.history, self.settings):
             history.leave(branch, iteration)
 
@@ -194,6 +199,11 @@ class Recorder:
             self.note(moment, {**what, "values": values})
         return dict(unpack(values))
 
+    def ages(self, moment: Moment) -> str:
+        """Return the ages of gradients in the burst that is replayed from here on; empty if none lacked an update."""
+        row = None if self.replay is None else self.replay.next_row(moment.iteration, event=AGES)
+        return "" if row is None else str(row[AGES])
+
     # -- digests and snapshots -----------------------------------------------------------------------------------------
     def digest(self, moment: Moment, snapshot: Checkpoint, order: HookOrder) -> None:
         """Write the digests of a snapshot, and the losses since the previous digest, if there is a journal."""
@@ -210,9 +220,9 @@ class Recorder:
     def remember(self, moment: Moment, snapshot: Callable[[], Checkpoint], order: HookOrder, wanted: bool) -> None:
         """Keep a snapshot for rewind, and write its digests, if it is ``wanted`` and the last one is not too recent.
 
-        During replay, the journal decides.
+        It is also wanted if the last one is old.  During replay, the journal decides.
         """
-        digested, kept = wanted and self.past.due(), False
+        digested, kept = (wanted or self.past.is_late()) and self.past.due(), False
         if self.replay is not None:
             digested = self.replay.next_row(moment.iteration, event="digest") is not None
             kept = self.replay.rewinds_to(moment.iteration)

@@ -22,7 +22,8 @@ Row = Mapping[str, Any]
 ASIDE = ("seconds", "place", "losses", "why", "good", "stored")  # fields that may differ between identical runs
 HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
 UNSAID = (*HEAD, "state", "losses", "stored")  # fields that a message does not show
-AT_HOOKS = ("fired", "heard")  # events that a hook meets when it is due
+AGES = "ages"  # the event, and the field, of gradients that lacked updates in the burst that begins there
+LATER = ("fired", "heard", AGES)  # events that a hook meets when it is due, or a burst when it is computed
 OF_WORKERS = ("joined", "lost", "generation")  # events that depend on who computes, and change nothing
 BESIDE = ("background", "budget")  # events from outside the training thread
 DIGITS = 8  # hexadecimal digits of a loss
@@ -41,6 +42,8 @@ class Replay:
     rows: deque[Row]
     goes_on: bool = True  # after the last row, training continues
     left: bool = False  # stopped early: no more rows are applied or compared
+    until: int | None = None  # the iteration to stop at, once the rows before ``since`` were replayed
+    since: int = 0
     acting: bool = field(default=False, init=False)  # a command is being replayed
     differs: str | None = field(default=None, init=False)  # the first difference, as text
 
@@ -66,9 +69,19 @@ class Replay:
         return self.next_row(iteration, event="begin")
 
     def iterations_to_next(self, iteration: int) -> int | None:
-        """Return the number of iterations until the next row, or None if it is not known."""
-        later = self.rows[0]["iteration"] - iteration if self.rows else 0
-        return later if later > 0 else None
+        """Return the number of iterations until the next row, or the one to stop at, or None if neither is known."""
+        goals = [self.rows[0]["iteration"]] if self.rows else []
+        goals += [] if self.until is None else [self.until]
+        return min((goal - iteration for goal in goals if goal > iteration), default=None)
+
+    def reaches(self, iteration: int) -> bool:
+        """Return whether this iteration is the one to stop at, on its branch."""
+        return self.until == iteration and (not self.rows or self.rows[0]["place"] >= self.since)
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether no row is left, and there is no iteration to stop at; after a difference there is none."""
+        return not self.rows and (self.until is None or self.differs is not None)
 
     def pass_by(self, iteration: int) -> None:
         """Take a row of an iteration that is over, which nothing met, for a difference: it will never be met."""
@@ -79,11 +92,11 @@ class Replay:
 
     def next_external(self, iteration: int, find: Find) -> Command | Row | None:
         """Return the next row if it came from outside at this iteration: its command, or else its entries."""
-        while (row := self.next_row(iteration, again=True)) is not None and row.get("event") in AT_HOOKS:
-            self.rows.popleft()  # of a hook that was replaced
+        while (row := self.next_row(iteration, again=True)) is not None and row.get("event") in LATER:
+            self.rows.popleft()  # of a hook that was replaced, or a burst that is another one
         row = self.next_row(iteration)
         event = row and row.get("event")
-        if row is None or event in AT_HOOKS or not (event == RESUMED or _from_outside(row)):
+        if row is None or event in LATER or not (event == RESUMED or _from_outside(row)):
             return None
         if "command" in row:
             return command_of_row(find, row)
@@ -228,8 +241,13 @@ def failure(rows: Sequence[Row]) -> Row | None:
 
 
 def last_edited(rows: Sequence[Row]) -> int | None:
-    """Return the index of the last change of settings, if there is one."""
-    return max((n for n, row in enumerate(rows) if row.get("edits")), default=None)
+    """Return the index of the last change of settings, or of the beginning of a fork, if there is one."""
+    return max((n for n, row in enumerate(rows) if row.get("edits") or is_fork(row)), default=None)
+
+
+def is_fork(row: Row) -> bool:
+    """Return whether a fork begins with a row, which names its parent."""
+    return row.get("event") == RESUMED and "parent" in row
 
 
 def tail(rows: Sequence[Row], position: int) -> list[Row]:
@@ -239,19 +257,20 @@ def tail(rows: Sequence[Row], position: int) -> list[Row]:
     only applied (``again``).
     """
     if (edited := last_edited(rows)) is None:
-        return _rows_since(position, without_interruptions(rows))
+        return rows_since(position, without_interruptions(rows))
     done = without_interruptions(rows[edited + 1 :])
     before = tail([*rows[:edited], {"event": "resumed"}], rows[edited].get("at") or 0)
     again = [{**row, "again": True} for row in before if _from_outside(row)]
-    return _rows_since(position, done) + again[sum(map(_from_outside, done)) :]
+    return rows_since(position, done) + again[sum(map(_from_outside, done)) :]
 
 
-def _rows_since(position: int, rows: Sequence[Row]) -> list[Row]:
+def rows_since(position: int, rows: Sequence[Row]) -> list[Row]:
+    """Return the rows that a checkpoint written at ``position`` does not contain yet."""
     return [row for row in rows if row["place"] >= position + (row.get("event") == RESUMED)]
 
 
 def _from_outside(row: Row) -> bool:
-    return "by" not in row and ("command" in row or row["event"] in (*AT_HOOKS, *BESIDE))
+    return "by" not in row and ("command" in row or row["event"] in (*LATER, *BESIDE))
 
 
 def _cut(rows: list[Row]) -> int:

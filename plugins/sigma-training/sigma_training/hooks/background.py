@@ -1,4 +1,4 @@
-"""Run hooks in a background thread, on snapshots, and apply their results at a boundary.
+"""Run hooks on snapshots, in a background thread or in a worker, and apply their results at a boundary.
 
 A background hook gets a snapshot of what it declared; one thread runs the firings in the order in which they were
 submitted.  The result of a firing is queued until the next boundary: there it is written to the journal as a row, and
@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from time import perf_counter
 from typing import Any, Concatenate
 
@@ -17,7 +18,7 @@ from attrs import define, field
 
 from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook, Metric
+from sigma_kernel.contracts import Hook
 from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import pack, unpack
@@ -30,13 +31,14 @@ from sigma_training.hooks.directions import find_direction
 from sigma_training.hooks.order import check_read, check_write, look_up
 
 MOST_WAITING = 4  # queued firings, before a newer one replaces an older one
+BACKGROUND, WORKER = "in the background", "in a worker"  # where hooks run on snapshots
 PATIENCE = 10.0  # seconds that the end of training waits for running firings
 
 
 # -- what a hook sees --------------------------------------------------------------------------------------------------
 @define(eq=False)
 class HookCall(MeasuringContext):
-    """One run of a background hook: its snapshot of the session, and the journal row that holds its results.
+    """One run of a hook in the background, or in a worker: its snapshot of the session, and the row of its results.
 
     The results are applied from that row.
     """
@@ -53,9 +55,11 @@ class HookCall(MeasuringContext):
     steps: Steps  # with copies of the parameters on the host, if the hook declares splits
     row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
+    files: dict[str, bytes] = field(factory=dict, init=False)  # of the run, which a worker cannot write
     error: BaseException | None = field(default=None, init=False)
-    metrics: Mapping[str, Metric] = field(factory=dict)  # of the trainer, by the address at which they are published
-    iteration: None = field(default=None, init=False)  # not available in the background
+    directions: Mapping[str, str] = field(factory=dict)  # which values of metrics are better, by address
+    place: str = BACKGROUND
+    iteration: None = field(default=None, init=False)  # not available there
 
     @row.default
     def _(self) -> dict[str, Any]:
@@ -79,13 +83,20 @@ class HookCall(MeasuringContext):
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
-        return find_direction(address, self.metrics)
+        return find_direction(address, self.directions)
 
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""
         check_write(self.name, self.hook, address, value)
         self.row["published"][address] = pack(value)
         self.fresh[self.scope + address] = unpack(self.row["published"][address])
+
+    def write(self, name: str, data: bytes) -> Path | None:
+        """Write a file of the run; in a worker, keep it for the operator, and return None."""
+        if self.place != WORKER:
+            return super().write(name, data)
+        self.files[name] = data
+        return None
 
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at the next boundary."""
@@ -98,24 +109,32 @@ class HookCall(MeasuringContext):
         """Return the result of a method of the evaluator at the parameters of the snapshot, copied to the device."""
         if not self.steps.arrays:
             raise SigmaStateError(
-                f"hook {self.name!r}: cannot {what} in the background, as it declares no splits. "
-                "Declare them, or set background = false."
+                f"hook {self.name!r}: cannot {what} {self.place}, as it declares no splits. Declare them, or"
+                f" {self._remedy}."
             )
         return act(self.evaluator, self.steps.to_device(), *args, **kwargs)
 
     def keep(self) -> None:
         """Refuse: the parameters have changed since the snapshot."""
         raise SigmaStateError(
-            f"hook {self.name!r}: cannot keep parameters in the background, nor restore any. Set background = false."
+            f"hook {self.name!r}: cannot keep parameters {self.place}, nor restore any. To do so, {self._remedy}."
         )
 
     bring_back = keep
+
+    @property
+    def _remedy(self) -> str:
+        return "set background = false" if self.place == BACKGROUND else "set scope = 'global'"
 
     def log(self, text: str) -> None:
         """Log a message at the next boundary."""
         self.row["logged"].append(text)
 
     # -- running -------------------------------------------------------------------------------------------------------
+    def take_result(self, row: dict[str, Any], seconds: float, files: dict[str, bytes]) -> None:
+        """Take the results of a run elsewhere."""
+        self.row, self.seconds, self.files = row, seconds, files
+
     def run(self, newer: Any = None) -> None:
         """Run the hook, with a ``newer`` memory if there is one; keep whatever it raises."""
         began = perf_counter()

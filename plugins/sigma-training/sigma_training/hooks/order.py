@@ -23,9 +23,10 @@ from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
 
-OBSERVED = ("gradients.", "updates.", "activations.")
+OBSERVED = ("gradients.", "updates.", "activations.", "batch.")
+ROWS = "batch.rows"  # the numbers of the rows of the last batch in their split
 OWN = frozenset(("training", "data", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients",
-                 "updates", "activations"))  # fmt: skip  # how addresses of a trainer begin, but those of hooks
+                 "updates", "activations", "batch"))  # fmt: skip  # how addresses of a trainer begin, not of hooks
 REPEATED = "repeated"  # in place of an observed address: the whole iteration
 _SECONDS = ("second", "seconds")
 
@@ -90,10 +91,14 @@ def _matches_any(address: str, patterns: tuple[str, ...]) -> bool:
 
 
 def look_up(known: Mapping[str, Any], address: str, scope: str = "") -> Any:
-    """Return the value at an address, local values first, or None; for a pattern, all matches by name."""
+    """Return the value at an address, local values first, or None; for a pattern, all matches by name.
+
+    Local values have names without the scope.
+    """
     if literal(address):
         return next((known[name] for name in (scope + address, address) if name in known), None)
-    return {name: value for name, value in known.items() if matches(address, name)}
+    local = {n.removeprefix(scope): value for n, value in known.items() if n.startswith(scope)} if scope else {}
+    return {name: value for name, value in {**known, **local}.items() if matches(address, name)}
 
 
 def by_the_clock(hooks: Mapping[str, Hook]) -> frozenset[str]:
@@ -220,11 +225,13 @@ def _requirements(name: str, hook: Hook, hooks: Mapping[str, Hook]) -> list[Reas
 def order_hooks(hooks: Mapping[str, Hook]) -> list[str]:
     """Return the names of hooks in callback order.
 
-    Raises SigmaConfigError for equal hooks, for cyclic declarations, naming the cycle, and for a background hook that
-    has to act at once.
+    Raises SigmaConfigError for equal hooks, for cyclic declarations, naming the cycle, for a background hook that
+    has to act at once, and for one of local scope that repeats iterations.
     """
     check_distinct(hooks)
     for name, hook in hooks.items():
+        if hook.repeats and hook.scope == "local":
+            raise SigmaConfigError(f"hooks.{name}: repeats iterations of whole batches. Set scope = 'global'.")
         if hook.guards and (hook.background or (hook.budget is not None and hook.over_budget == "background")):
             raise SigmaConfigError(f"hooks.{name}: a guard must act at once. It cannot run in the background.")
     sorter = TopologicalSorter[str](dict.fromkeys(hooks, ()))

@@ -19,9 +19,10 @@ from sigma_kernel.registry.addresses import literal, matches
 from sigma_step.graphs import evaluation_step
 from sigma_step.model import COSTS, EPOCH, OPTIMISERS, Model
 from sigma_step.weights import check_weights
-from sigma_training.hooks.directions import find_direction, published_metrics
+from sigma_training.hooks.directions import find_direction, published_directions
 from sigma_training.hooks.order import (
     OBSERVED,
+    ROWS,
     HookOrder,
     Memory,
     inner,
@@ -44,13 +45,13 @@ class ModelPreview:
     hooks: Collection[Hook] = ()
 
     @cached_property
-    def metrics(self) -> Mapping[str, Metric]:
-        """Return the metrics by the address, or pattern, at which they are published."""
-        return published_metrics(self.hooks, self.model)
+    def directions(self) -> Mapping[str, str]:
+        """Return which values of metrics are better, by the address, or pattern, at which they are published."""
+        return published_directions(self.hooks, self.model)
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better."""
-        return find_direction(address, self.metrics)
+        return find_direction(address, self.directions)
 
     def ends(self, layer: str = "", section: str = "") -> tuple[Spec, Spec]:
         """Return the specs of one sample of an input section, and of one row of a layer's output."""
@@ -119,6 +120,7 @@ def check_reads(
 
     Without a model, all addresses that a model could provide are taken to exist.
     """
+    there = {ROWS, *there}
     written = {address for hook in hooks.values() if hook.scope == "global" for address in hook.writes}
     plain = {*there, *written, *(a[:at] for a in there if hooks for at, letter in enumerate(a) if letter == ".")}
     heads = {address.partition(".")[0] for address in written}

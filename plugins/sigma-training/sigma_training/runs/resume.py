@@ -21,14 +21,17 @@ from sigma_training.history.replay import (
     Row,
     check_commands,
     failure,
+    is_fork,
     last_edited,
     load_fields,
+    rows_since,
     tail,
     without_interruptions,
     without_workers,
 )
 from sigma_training.hooks.order import meet
 from sigma_training.hooks.outlook import renew
+from sigma_training.runs.moments import JournalPart, RunMoment, find_moment, leads_to
 from sigma_training.session.session import Session
 
 FEEDING = ("batch_size", "last_batch", "iterator", "preprocessors", "augmentations")  # no settings of a data set
@@ -145,8 +148,17 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
 
     Raises SigmaCheckpointError if the beginning of the journal was lost.
     """
+    rows = begin_replay(run, session, part, log)
+    session.recorder.compare(Replay(deque(rows), goes_on=False))
+
+
+def begin_replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> list[Row]:
+    """Go to the last change of settings, or stay at the beginning; return the rows of the journal since then.
+
+    Raises SigmaCheckpointError if the beginning of the journal was lost.
+    """
     name, rows = session.setup.name, part.rows(session.setup.name)
-    check_rows(recall(run, name, whole=False), session)
+    check_rows(read_newest(run, name, whole=False), session)
     if rows and rows[0]["place"]:
         raise SigmaCheckpointError(
             f"{part.place}: begins at iteration {rows[0]['iteration']}: the journal before it was lost. The run can be "
@@ -154,7 +166,8 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
         )
     if (edited := last_edited(rows)) is not None:
         start = rows[edited]["from"]
-        log(f"{name}: settings were changed at iteration {start}; the replay begins there")
+        what = "it is a fork that begins" if is_fork(rows[edited]) else "settings were changed"
+        log(f"{name}: {what} at iteration {start}; the replay begins there")
         if rows[edited].get("at") != 0:
             saved_then = run.checkpoints(name).read(f"{start}.edited-{edited}", log)
             session.restore(saved_then)
@@ -166,7 +179,36 @@ def replay(run: StoredRun, session: Session, part: Excerpt, log: Log) -> None:
             checkpoint = _gone_back_to(run.checkpoints(name), row, log)
             session.recorder.past.keep(Moment(**checkpoint.values["clock"]), checkpoint, pinned=True)
     check_commands(rows, part.place, session.commands.find)
-    session.recorder.compare(Replay(deque(without_interruptions(without_workers(rows))), goes_on=False))
+    return without_interruptions(without_workers(rows))
+
+
+def go_to(run: StoredRun, session: Session, journal: Excerpt, moment: RunMoment, log: Log) -> None:
+    """Prepare a session to replay the journal of a run up to a moment; raise SigmaStateError for one it does not know.
+
+    Raises SigmaCheckpointError if the journal does not reach back to any state before it.
+    """
+    name = session.setup.name
+    part = find_moment(name, journal.rows(name), moment)
+    label, base = _select_base(run.checkpoints(name), part, moment.iteration)
+    if base is None:
+        rows = begin_replay(run, session, journal, log)
+    else:
+        fit(run.checkpoints(name).place(label), base, session)
+        session.recorder.begin(part.branch, session.moment.iteration)
+        session.recorder.past.keep(session.moment, session.snapshot())
+        rows = rows_since(base.values["journal"], part.rows)
+    left = deque(row for row in rows if row["place"] <= part.last_place)
+    session.recorder.compare(Replay(left, goes_on=False, until=moment.iteration, since=part.place))
+
+
+def _select_base(checkpoints: Checkpoints, part: JournalPart, at: int) -> tuple[str, Checkpoint | None]:
+    """Return the newest intact checkpoint of a part at or before an iteration, with its label; None without any."""
+    for number in (number for number in reversed(checkpoints.numbers()) if part.start <= number <= at):
+        with suppress(SigmaCheckpointError):  # an older one will do
+            values = checkpoints.read_manifest(str(number), _silent)["values"]
+            if leads_to(part, values, number, at):
+                return str(number), checkpoints.read(str(number), _silent)
+    return "", None
 
 
 def _gone_back_to(checkpoints: Checkpoints, rewind: Row, log: Log) -> Checkpoint:
@@ -243,7 +285,7 @@ def check_rows(found: Checkpoint, session: Session, accepted: Log | None = None)
         (accepted or _silent)(f"{name}: {line}")
 
 
-def recall(run: StoredRun, trainer: str, whole: bool) -> Checkpoint:
+def read_newest(run: StoredRun, trainer: str, whole: bool) -> Checkpoint:
     """Return the newest intact checkpoint, its arrays only if the ``whole`` is read; an empty one if there is none."""
     checkpoints = run.checkpoints(trainer)
     for number in reversed(checkpoints.numbers()):

@@ -3,9 +3,9 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``operator.workers``, ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in
-``writes`` and ``settable``.  What is in force is at ``data.batch_size``, ``data.<split>.rows``,
-``data.<split>.excluded`` and ``data.<split>.relabelled``.
+``operator.workers``, ``operator.every``, ``operator.staleness``, ``group.<number>.rate`` ...,
+``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.  What is in
+force is at ``data.batch_size``, ``data.<split>.rows``, ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,19 @@ SECONDS = Kind(float, 0, doc="The time that training took, without pauses.", uni
 COUNTS = {
     scale: SECONDS if scale is TimeScale.SECOND else Kind(int, 0, doc=f"The {scale.value}s done.") for scale in COUNTED
 }
-WORKERS = "operator.workers"
+OF = {"training.": Kind(doc="Of the last iteration."), EPOCH: Kind(doc="Mean of the epoch so far.")}  # measured values
+OPERATOR, WORKERS = "operator.", "operator.workers"
 _WORKERS = Kind(int, 1, doc="Workers that compute the shards of batches; the number changes no bits.")
+_OF_MODES = {
+    "averaging": {"every": Kind(int, 1, doc="Iterations after which replicas are averaged.")},
+    "asynchronous": {"staleness": Kind(int, 1, 15, doc="Updates that a gradient lacks at most.")},
+}
+WORKER = {  # what is shown of a worker, at group.<number>.<name>, where hooks cannot read it
+    "rate": Kind(float, 0, doc="Rows of batches that the worker computes.", unit="per second"),
+    "shards": Kind(int, 0, doc="The shards of a batch that the worker computes."),
+    "generation": Kind(int, 0, doc="The generation of the group that the worker has joined."),
+    "seen": Kind(float, 0, doc="The time since the operator has heard of the worker.", unit="seconds"),
+}
 PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
@@ -45,6 +56,7 @@ class Readable(Protocol):
     """The run as bindings read it."""
 
     phases: dict[str, float]
+    workers: Mapping[int, Any]
 
     @property
     def setup(self) -> Setup:
@@ -110,7 +122,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         "goal": Binding(_goal, None, Kind(int, 0, doc="The iteration at which training ends at the latest.")),
         "epochs": Binding(_epochs, Kind(int, 1, doc="The total number of epochs.")),
         "batch_size": Binding(_batch_size, Kind(int, 1, doc="Rows of a batch, from the next epoch on.")),
-        **({WORKERS: Binding(_workers, _WORKERS)} if hasattr(setup.operator, "workers") else {}),
+        **{OPERATOR + name: Binding(_operator_setting, kind) for name, kind in _operator_kinds(setup).items()},
         "data.batch_size": Binding(_used_size, None, Kind(int, 1, doc="Rows of a batch, in force.")),
         **dict.fromkeys(_counts(setup), Binding(_data_count, None, Kind(int, 0))),
         **{name: Binding(_array, Elements(spec=spec)) for name, spec in model.layer_specs().items()},
@@ -119,7 +131,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         **{name: Binding(_group, number(setting=setting)) for name, setting in groups.items()},
         **dict.fromkeys(flags, Binding(_frozen, Kind(bool))),
         **{f"hooks.{hook}.{what}": Binding(_time, Time(what=what)) for hook, what in times},
-        **published_bindings(head + name for name in model.measured_names() for head in ("training.", EPOCH)),
+        **{head + n: Binding(_published_value, None, of) for head, of in OF.items() for n in model.measured_names()},
     }
 
 
@@ -131,6 +143,12 @@ def settable(setup: Setup) -> dict[str, float]:
 def published_bindings(addresses: Iterable[str]) -> dict[str, Binding]:
     """Return the bindings of published values."""
     return dict.fromkeys(addresses, Binding(_published_value))
+
+
+def worker_bindings(workers: Iterable[int]) -> dict[str, Binding]:
+    """Return the bindings of what is shown of the workers of a group."""
+    kinds = {f"group.{number}.{name}": kind for number in workers for name, kind in WORKER.items()}
+    return {address: Binding(_worker, None, kind) for address, kind in kinds.items()}
 
 
 def numbers(session: Readable) -> dict[str, float]:
@@ -153,9 +171,29 @@ def check_declared(setup: Setup, checked: Mapping[str, Hook] = MappingProxyType(
     """
     hooks = setup.order.hooks
     _check_settable(setup)
+    _check_observers(setup)
+    _check_carried(setup)
     check_reads(setup.name, hooks, setup.model, bindings(setup), others=setup.others)
     new = {n: h for n, h in hooks.items() if checked.get(n) is not h}
     check_hooks(f"{setup.name}.hooks", new, setup.model, others=hooks.values())
+
+
+def _check_observers(setup: Setup) -> None:
+    """Raise SigmaConfigError for a hook that observes iterations if each replica has iterations of its own."""
+    for name in setup.order.observers if setup.operator.mode == "averaging" else ():
+        raise SigmaConfigError(
+            f"{setup.name}.hooks.{name}: observes an iteration, such as its gradients, and in the mode 'averaging' each"
+            " replica has its own. Leave out the hook, or set mode = 'synchronous'."
+        )
+
+
+def _check_carried(setup: Setup) -> None:
+    """Raise SigmaConfigError for layers that carry state from batch to batch, where gradients may lack updates."""
+    if not setup.is_reproducible and (carried := [*setup.model.fresh_state()]):
+        raise SigmaConfigError(
+            f"{setup.name}.operator: {carried[0].removeprefix(LAYERS)} is carried from each batch to the next one,"
+            " which the mode 'asynchronous' may compute before it. Leave out `carried`, or set mode = 'synchronous'."
+        )
 
 
 def _check_settable(setup: Setup) -> None:
@@ -176,6 +214,11 @@ def _published_value(session: Readable, address: str) -> Any:
 
 def _phase(session: Readable, address: str) -> float:
     return session.phases[address.removeprefix("phases.")]
+
+
+def _worker(session: Readable, address: str) -> Any:
+    _, number, name = address.split(".")
+    return getattr(session.workers.get(int(number)), "silence" if name == "seen" else name, NOTHING)
 
 
 def _goal(session: Readable, _: str) -> int | None:
@@ -202,8 +245,15 @@ def _batch_size(session: Readable, _: str) -> int:
     return size
 
 
-def _workers(session: Readable, _: str) -> int:
-    return session.state.workers(session.setup)
+def _operator_kinds(setup: Setup) -> dict[str, Kind]:
+    """Return the kinds of the operator's settings that can be set live."""
+    workers = {"workers": _WORKERS} if hasattr(setup.operator, "workers") else {}
+    return workers | _OF_MODES.get(setup.operator.mode, {})
+
+
+def _operator_setting(session: Readable, address: str) -> int:
+    settings = {"workers": RunState.workers, "every": RunState.every, "staleness": RunState.staleness}
+    return settings[address.removeprefix(OPERATOR)](session.state, session.setup)
 
 
 def _used_size(session: Readable, _: str) -> int:
@@ -274,8 +324,8 @@ def write_values(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunSt
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)
         elif address == "batch_size":
             changes = update_changes(changes, batch_size=value)
-        elif address == WORKERS:
-            changes = update_changes(changes, workers=value)
+        elif address.startswith(OPERATOR):
+            changes = update_changes(changes, **{address.removeprefix(OPERATOR): value})
         elif address == "epochs":
             changes = update_changes(changes, epochs={"total": value, "start": state.moment.start})
         elif address.startswith("hooks."):

@@ -4,8 +4,8 @@
 detached; ``times`` holds the times and criteria that were set, by hook; ``optimiser``, ``backend`` and ``iterator``
 hold the components that were swapped in, as does ``optimisers.<name>``; ``frozen`` holds the parameters that were
 frozen or released, by address; ``epochs`` holds the total number of epochs that was set, and the number of the start
-of training then; ``workers`` is their number in a group; ``batch_size`` and ``edits``, by split, act from the next
-epoch on.
+of training then; ``workers`` is their number in a group, ``every`` the iterations between means of replicas;
+``batch_size`` and ``edits``, by split, act from the next epoch on.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 from sigma_kernel.clock import Moment, time_scale
 from sigma_kernel.contracts.commanding import SaveOrder
 from sigma_kernel.contracts.storing import Checkpoint, Checkpoints
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_training.compatibility import made_with
 from sigma_training.session.current import CurrentRun
 from sigma_training.session.snapshot import take_snapshot
@@ -62,7 +62,7 @@ class CheckpointPolicy:
     def write_checkpoint(self, wanted: Saves, place: int | None = None) -> None:
         """Write one checkpoint, with its position in the journal, by default the current one.
 
-        It is marked to keep if any save asks for that; of several scores, the last one counts.
+        It is marked to keep if any save asks for that; of several scores and names, the last one counts.
         """
         current, recorder, moment = self.current, self.current.recorder, self.current.moment
         for by, save in wanted:
@@ -76,8 +76,10 @@ class CheckpointPolicy:
             return
         place = recorder.position if place is None else place
         score = next((save.score for _, save in reversed(wanted) if save.score is not None), None)
-        checkpoint = evolve(checkpoint, values={**checkpoint.values, "journal": place}, score=score)
-        self._store(self.saver, moment.iteration, evolve(checkpoint, keep=any(save.keep for _, save in wanted)))
+        named = next(({"name": save.name, "note": save.note} for _, save in reversed(wanted) if save.name), {})
+        checkpoint = evolve(checkpoint, values={**checkpoint.values, **named, "journal": place}, score=score)
+        keep = any(save.keep or save.name for _, save in wanted)
+        self._store(self.saver, moment.iteration, evolve(checkpoint, keep=keep))
 
     def save_good(self, found: Checkpoint | None) -> int | None:
         """Keep the newest good state for rewind, and write it to the disk; return its iteration, or None."""
@@ -106,14 +108,31 @@ class CheckpointPolicy:
         programs = self.current.setup.programs.select_tier(self.current.moment.iteration)
         return made_with(self.current.backend_name, programs.backend.runtime)
 
+    # -- names ---------------------------------------------------------------------------------------------------------
+    def check_free(self, name: str) -> None:
+        """Raise SigmaStateError if an earlier state has this name."""
+        if self.saver is None:
+            return
+        self.saver.wait()
+        for number, (other, _) in self.saver.names().items():
+            if other == name and number != self.current.moment.iteration:
+                raise SigmaStateError(f"save: {name!r} is the state of iteration {number}. Choose another name.")
+
+    def find_named(self, name: str) -> int:
+        """Return the iteration of a state that a person named; raise SigmaStateError if there is none."""
+        if self.saver is None:
+            raise SigmaStateError(f"no state is named {name!r}, as there is no run folder. Give an iteration.")
+        self.saver.wait()
+        return self.saver.find_named(name)
+
     # -- going back ----------------------------------------------------------------------------------------------------
-    def newest_saved(self, to: int, scale: str) -> list[tuple[Moment, Checkpoint]]:
-        """Return the newest intact checkpoint of this branch on disk at or before a moment, if any."""
+    def newest_saved(self, to: int, scale: str, after: int) -> list[tuple[Moment, Checkpoint]]:
+        """Return the newest intact checkpoint of this branch on disk, after an iteration, up to a moment, if any."""
         if self.saver is None:
             return []
         self.saver.wait()
         log = self.current.recorder.log
-        for number in reversed(self.saver.numbers()):
+        for number in (number for number in reversed(self.saver.numbers()) if number > after):
             with suppress(SigmaCheckpointError):  # damaged: an older one will do
                 values = self.saver.read_manifest(str(number), log)["values"]
                 moment = Moment(**values["clock"])

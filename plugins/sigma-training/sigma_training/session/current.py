@@ -25,7 +25,14 @@ from sigma_training.hooks.background import Background
 from sigma_training.hooks.context import P, R
 from sigma_training.hooks.order import look_up
 from sigma_training.session import goals
-from sigma_training.session.bindings import PHASES, Binding, bindings, numbers, published_bindings
+from sigma_training.session.bindings import (
+    PHASES,
+    Binding,
+    bindings,
+    numbers,
+    published_bindings,
+    worker_bindings,
+)
 from sigma_training.session.progress import TrainingProgress
 from sigma_training.session.queue import Queue, Request
 from sigma_training.session.state import Present, RunState, Setup
@@ -66,9 +73,11 @@ class CurrentRun:
     background: Background
     environment: Host
     queue: Queue = field(factory=Queue, init=False)
+    workers: Mapping[int, Any] = field(factory=dict, init=False)  # of a group, by number
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
     commands: Commander = field(init=False)  # applies what hooks command, and sets what others put at an address
     _bound: dict[str, Binding] = field(factory=dict, init=False)
+    _shown: Mapping[str, Binding] = field(factory=dict, init=False)  # of these workers
     _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
@@ -123,13 +132,15 @@ class CurrentRun:
     def lookup(self, address: str, scope: str = "") -> Any:
         """Return the value at an address for criteria and hooks, local values first, or None.
 
-        For a pattern, return a dictionary of all matches.
+        For a pattern, return a dictionary of all matches. What is shown of a group's workers is not among them, as it
+        depends on time.
         """
         published, observed = self.state.published, self.present.last.observed
         value = look_up({**observed, **published} if observed else published, address, scope)
+        there = {name: bound for name, bound in self.registry.find(address) if name not in self._shown}
         if literal(address):
-            return dict(self.registry.find(address)).get(address) if value is None else value
-        return {**dict(self.registry.find(address)), **value}
+            return there.get(address) if value is None else value
+        return {**there, **value}
 
     # -- measuring, in the training thread or inside a request --------------------------------------------------------
     def measure(
@@ -199,9 +210,15 @@ class CurrentRun:
         if new := [address for address in addresses if address not in self._bound]:
             self._bind(published_bindings(new))
 
+    def show_workers(self, workers: Mapping[int, Any]) -> None:
+        """Bind ``group.<number>.rate`` and others of the workers of a group, in place of those of earlier ones."""
+        if self.workers.keys() != workers.keys():
+            self.workers, self._shown = workers, worker_bindings(workers)
+            self._rebind()
+
     def _rebind(self) -> None:
         """Bind the addresses of the setup, and remove those that are gone."""
-        wanted = bindings(self.setup, self.state.published)
+        wanted = {**bindings(self.setup, self.state.published), **self._shown}
         for address in self._bound.keys() - wanted.keys():
             self.registry.remove(address)
             del self._bound[address]

@@ -1,16 +1,23 @@
-"""The hook runner: runs the hooks that are due, in their order, and applies what background hooks have found."""
+"""The hook runner: runs the hooks that are due, in their order, and applies what others have found.
+
+Hooks of local scope run in the workers, if these are elsewhere: on a snapshot of what they declare, as background hooks
+do. They run so in this process too: what a run computes does not depend on who its workers are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
+from sigma_kernel.contracts import Hook
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
+from sigma_training.hooks.background import WORKER, HookCall
+from sigma_training.hooks.order import ROWS
 from sigma_training.hooks.policies import Budgets, fail, holds, limit
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
@@ -23,6 +30,10 @@ FIRST = (
     "steps for, for numbers that are too large for the precision, and for initial values that are too large."
 )
 
+FIRST_ROWS = f"workers.0.{ROWS}"  # which are there if the rows of any worker are
+
+RunCalls = Callable[[Sequence[HookCall]], bool]  # in workers elsewhere; False if there are none
+
 
 @define(eq=False, repr=False)
 class HookRunner:
@@ -30,13 +41,13 @@ class HookRunner:
 
     current: CurrentRun
     checkpoints: CheckpointPolicy
-    workers: int = field(default=1, init=False)
+    _elsewhere: RunCalls | None = field(default=None, init=False)
     _settled: Moment = field(factory=Moment, init=False)  # hooks that were due until then have run
     _budgets: Budgets = field(factory=Budgets, init=False)
 
-    def split(self, workers: int) -> None:
-        """Set the number of workers, for each of which hooks of local scope run once."""
-        self.workers = workers
+    def run_elsewhere(self, run: RunCalls | None) -> None:
+        """Let hooks of local scope run in workers elsewhere from now on; None for this process."""
+        self._elsewhere = run
 
     # -- which are due -------------------------------------------------------------------------------------------------
     def run_due(self) -> Moment:
@@ -90,11 +101,42 @@ class HookRunner:
 
     # -- running one ---------------------------------------------------------------------------------------------------
     def fire(self, name: str, at_once: bool = False) -> None:
-        """Run one hook if its criterion holds; a hook of local scope once for each worker.
+        """Run one hook if its criterion holds; a hook of local scope once in each worker.
 
         A background hook is queued with a snapshot, unless it is to run ``at_once``.
         """
-        self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, at_once))
+        hook, order = self.current.setup.order.hooks.get(name), self.current.setup.order
+        beside = hook is not None and not at_once and order.in_background(name, self.current.state.memory)
+        if hook is None or beside or hook.scope == "global":
+            self._run_in_each_scope(name, lambda scope: self._fire_in(scope, name, beside))
+        else:
+            self._fire_in_workers(name, hook)
+
+    def _fire_in_workers(self, name: str, hook: Hook) -> None:
+        """Run a hook of local scope in all workers; then take over what each has left, and last obey their commands."""
+        views = list[HookView]()
+        self._run_in_each_scope(name, lambda scope: views.extend(self._views(scope, name)))
+        calls = [view.freeze(WORKER) for view in views]
+        if calls and (self._elsewhere is None or not self._elsewhere(calls)):
+            for call in calls:
+                call.run()
+        for call in calls:
+            if isinstance(call.error, KeyboardInterrupt):
+                raise call.error
+            if self._is_active(name, hook):
+                self._budgets.took(name, hook, call.seconds)
+                self._attempt(name, partial(self._write_files, call.files))
+                self._apply(call.row, HookView.take_over)
+        for call in calls:  # a command may rewind the run, or detach the hook
+            if self._is_active(name, hook):
+                self._apply(call.row, HookView.obey)
+                self._report(hook, call.row, call.error)
+
+    def _write_files(self, files: Mapping[str, bytes]) -> None:
+        """Write files of the run, if it is stored."""
+        if (stored := self.current.recorder.stored) is not None:
+            for name, data in files.items():
+                stored.write(name, data, durable=False)
 
     def _conclude(self, name: str) -> None:
         """Let a hook act at the end of training."""
@@ -108,26 +150,36 @@ class HookRunner:
     def _run_in_each_scope(self, name: str, act: Callable[[str], None]) -> None:
         hook = self.current.setup.order.hooks.get(name)
         local = hook is not None and hook.scope == "local"
-        for scope in [f"workers.{worker}." for worker in range(self.workers)] if local else [""]:
+        workers = self.current.state.workers(self.current.setup)
+        for scope in [f"workers.{worker}." for worker in range(workers)] if local else [""]:
             if self._is_active(name, hook):  # an earlier firing may have detached or muted it
                 self._attempt(name, partial(act, scope))
 
-    def _fire_in(self, scope: str, name: str, at_once: bool) -> None:
+    def _fire_in(self, scope: str, name: str, beside: bool) -> None:
+        for view in self._views(scope, name):
+            if not beside:
+                self._budgets.run(name, view.hook, view)
+            elif self.current.recorder.replay is None:  # else its results are in the journal
+                self.current.background.submit(view.freeze())
+
+    def _views(self, scope: str, name: str) -> list[HookView]:
+        """Return the context of a hook in a scope, if its criterion holds there, and there is what it observes."""
         current = self.current
+        if not self._has_rows(scope, name):
+            return []
         view, setup, memory = HookView(current, name, scope), current.setup, current.state.memory
         if name in setup.listening:
             self._read_other_trainers(name)
         asked = partial(holds, view.hook, memory[name], view, scope)
         if name not in setup.order.clock_dependent:
-            fires = asked()
-        elif fires := (second := current.recorder.judge(current.moment, name, scope, asked)) is not None:
-            view = HookView(current, name, scope, second)
-        if not fires:
-            return
-        if at_once or not setup.order.in_background(name, memory):
-            self._budgets.run(name, view.hook, view)
-        elif current.recorder.replay is None:  # else its results are in the journal
-            current.background.submit(view.freeze())
+            return [view] if asked() else []
+        second = current.recorder.judge(current.moment, name, scope, asked)
+        return [] if second is None else [HookView(current, name, scope, second)]
+
+    def _has_rows(self, scope: str, name: str) -> bool:
+        """Return whether a worker has rows of the batch that a hook observes: a small one has fewer shards."""
+        order, observed = self.current.setup.order, self.current.present.last.observed
+        return name not in order.observers or FIRST_ROWS not in observed or scope + ROWS in observed
 
     def _read_other_trainers(self, name: str) -> None:
         """Take over what other trainers have published last of what a hook reads; the journal holds it."""
@@ -184,9 +236,17 @@ class HookRunner:
             limit(name, hook, memory[name], self.current.recorder.log, row["then"])
             return
         with self.checkpoints.save_together():
-            self._attempt(name, lambda: HookView(self.current, name, row["scope"]).apply(row))
-            if "error" in row:
-                self._report_failure(name, hook, row["error"])
+            self._apply(row, HookView.apply)
+            self._report(hook, row)
+
+    def _apply(self, row: Row, how: Callable[[HookView, Row], None]) -> None:
+        """Apply results of a hook that ran on a snapshot, all or some of them."""
+        self._attempt(row["hook"], partial(how, HookView(self.current, row["hook"], row["scope"]), row))
+
+    def _report(self, hook: Hook, row: Row, error: BaseException | None = None) -> None:
+        """Report the failure of a hook that ran on a snapshot, if it failed; ``error`` is of this process."""
+        if "error" in row:
+            self._report_failure(row["hook"], hook, error or row["error"])
 
     def finish(self) -> None:
         """Wait for background hooks and apply their results, unless training was interrupted."""

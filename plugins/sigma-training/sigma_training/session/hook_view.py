@@ -17,7 +17,7 @@ from sigma_kernel.registry.addresses import literal
 from sigma_step.model import Model
 from sigma_step.steps import Iteration, Steps
 from sigma_training.evaluator import Evaluator
-from sigma_training.hooks.background import HookCall
+from sigma_training.hooks.background import BACKGROUND, HookCall
 from sigma_training.hooks.context import MeasuringContext, P, R
 from sigma_training.hooks.order import check_read, check_write, reads
 from sigma_training.session import keeping
@@ -106,25 +106,31 @@ class HookView(MeasuringContext):
         self.run.recorder.log(text)
 
     # -- the background ------------------------------------------------------------------------------------------------
-    def freeze(self) -> HookCall:
-        """Return a background firing of the hook, on copies of everything that it declared."""
+    def freeze(self, place: str = BACKGROUND) -> HookCall:
+        """Return a firing of the hook elsewhere, on copies of everything that it declared."""
         hook, run, background = self.hook, self.run, self.run.background
         values: dict[str, Any] = {}
         for address in reads(hook):
             value = run.lookup(address, self.scope)
-            values |= {address: value} if literal(address) else {**value, **run.lookup(self.scope + address)}
+            values |= {address: value} if literal(address) else value
         return HookCall(
-            self.name, self.scope, hook, self.moment, run.recorder.stored,
+            self.name, self.scope, hook, self.moment, run.recorder.stored if place == BACKGROUND else None,
             known=deepcopy(values),
-            fresh=background.fresh(self.moment),
+            fresh=background.fresh(self.moment) if place == BACKGROUND else {},
             memory=deepcopy(self.memory),
             evaluator=background.evaluator,
             steps=run.present.copy_steps(hook.weights) if hook.splits else evolve(run.present.steps(), arrays={}),
-            metrics=run.present.setup.metrics,
+            directions=run.present.setup.directions,
+            place=place,
         )  # fmt: skip
 
     def apply(self, row: Mapping[str, Any]) -> None:
         """Apply the results of a background firing from its journal row."""
+        self.take_over(row)
+        self.obey(row)
+
+    def take_over(self, row: Mapping[str, Any]) -> None:
+        """Take over the memory of a firing elsewhere, and what it has logged and published."""
         if "memory" in row:
             self.memory.clear()
             self.memory.update(unpack(row["memory"]))
@@ -132,5 +138,8 @@ class HookView(MeasuringContext):
             self.log(text)
         for address, value in row["published"].items():
             self.publish(address, unpack(value))
+
+    def obey(self, row: Mapping[str, Any]) -> None:
+        """Apply the commands of a firing elsewhere."""
         for command, arguments in row["commands"]:
             self.command(command, **unpack(arguments))

@@ -8,24 +8,26 @@ training thread; other threads send requests, which are answered at a boundary.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from functools import partial
-from math import inf, isfinite
-from typing import Any
+from math import inf
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Batches, Burst, Compute, Iterations, Merger
-from sigma_kernel.errors import SigmaDifferenceError, SigmaError, error_text
+from sigma_kernel.errors import SigmaComponentError, SigmaDifferenceError, SigmaError, error_text
 from sigma_step.measuring import curves
 from sigma_step.steps import Iteration, compute_fused
+from sigma_training.group.averaging import choose_step
 from sigma_training.group.merging import LocalExchange
-from sigma_training.group.sharding import BurstWithdrawn, ShardedStep
+from sigma_training.group.sharding import BurstWithdrawn
 from sigma_training.history.metrics import EACH
+from sigma_training.hooks.background import HookCall
 from sigma_training.hooks.order import REPEATED
 from sigma_training.hooks.outlook import check_end, end_reason, renew
 from sigma_training.session import goals
@@ -35,17 +37,30 @@ from sigma_training.session.current import CurrentRun
 from sigma_training.session.epochal import pending_changes
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.keeping import leave_kept
+from sigma_training.session.observing import observe
 from sigma_training.session.pace import Pace
 from sigma_training.session.progress import NONE, Phase, TrainingProgress
 from sigma_training.session.reconfigure import with_components
 from sigma_training.session.recovery import Recovery, recovering
 from sigma_training.session.replayer import Replayer
 from sigma_training.session.snapshot import take_snapshot
-from sigma_training.session.state import LastBurst, Present, count_burst, renew_layer_state
+from sigma_training.session.state import LastBurst, Present, count_burst, next_rounds, renew_layer_state
 from sigma_training.session.timing import Timed
 
 NOTHING: Mapping[str, np.ndarray] = {}
-Drive = Callable[[CurrentRun, Any, Compute], AbstractContextManager[Compute]]  # of a GroupOperator
+
+
+class Driver(Protocol):
+    """What trains by workers elsewhere."""
+
+    def compute(self, steps: Iterations, batches: Batches) -> Burst:
+        """Return the burst that the workers compute."""
+
+    def run_calls(self, calls: Sequence[HookCall]) -> bool:
+        """Run hooks of local scope in the workers; return whether these could."""
+
+
+Drive = Callable[[CurrentRun, Any, Compute], AbstractContextManager[Driver]]  # of a GroupOperator
 
 
 @define(eq=False, repr=False)
@@ -59,6 +74,7 @@ class TrainingLoop:
     recovery: Recovery
     drive: Drive
     _compiler: AheadCompiler = field(factory=AheadCompiler, init=False)
+    _settled: bool = field(default=True, init=False)
 
     @property
     def moment(self) -> Moment:
@@ -70,7 +86,6 @@ class TrainingLoop:
         """Train until the end, in bursts of at most so many seconds; see :class:`Pace`."""
         pace = Pace(seconds)
         while self.boundary():
-            self.split(self.current.state.workers(self.current.setup))  # which may have been set
             n = pace.limit_burst(self.distance())
             began = time.perf_counter()
             try:
@@ -86,16 +101,21 @@ class TrainingLoop:
             return compute_fused
 
         def compute_sharded(steps: Iterations, batches: Batches) -> Burst:
-            workers = self.current.state.workers(self.current.setup)
-            return ShardedStep(shards, LocalExchange(workers, merger, pool), merger is not None)(steps, batches)
+            setup, state = self.current.setup, self.current.state
+            exchange = LocalExchange(state.workers(setup), merger, pool)
+            return choose_step(shards, state.every(setup), exchange, merger is not None)(steps, batches)
 
         return compute_sharded
 
     def train_in_group(self, operator: Any) -> None:
         """Train until the end by the workers of a GroupOperator."""
         again = self.shard(operator.shards, None, None)
-        with self.drive(self.current, operator, again) as compute:
-            self.train(operator.burst_seconds, compute, again)
+        with self.drive(self.current, operator, again) as driver:
+            self.hooks.run_elsewhere(driver.run_calls)
+            try:
+                self.train(operator.burst_seconds, driver.compute, again)
+            finally:
+                self.hooks.run_elsewhere(None)
 
     # -- begin and end -------------------------------------------------------------------------------------------------
     def begin(self, epochs: int | None = None, iterations: int | None = None) -> None:
@@ -104,7 +124,7 @@ class TrainingLoop:
         A state that was saved during training continues it, to its own goals if no others are given.
         """
         current, recorder = self.current, self.current.recorder
-        replay, before = recorder.replay, current.progress
+        replay, before, self._settled = recorder.replay, current.progress, True
         self.recovery.record_start(current.setup, current.state, before, recorder.position)
         if replay is not None and (row := replay.begin(self.moment.iteration)) is not None:
             epochs, iterations = row["epochs"], row["iterations"]
@@ -118,6 +138,8 @@ class TrainingLoop:
             self._begin_anew(epochs, iterations)
         elif replay is None:
             self.replayer.train_on()
+        if self.moment.iteration == 0:
+            recorder.keep(self.moment, take_snapshot(current.present))
         self._end_if_nothing_is_left(before.cause)
 
     def _begin_anew(self, epochs: int | None, iterations: int | None) -> None:
@@ -232,11 +254,8 @@ class TrainingLoop:
             current.queue.serve(lambda: current.progress.is_over)
             if current.progress.is_over or current.progress.phase is not Phase.PAUSED:
                 return not current.progress.is_over
+            current.write_metrics(force=True)  # whoever looks meanwhile sees all that was measured
             current.queue.wait()
-
-    def split(self, workers: int) -> None:
-        """Set the number of workers, for each of which hooks of local scope run once."""
-        self.hooks.split(workers)
 
     def distance(self) -> int:
         """Return the number of iterations until something is due, at least 1."""
@@ -247,48 +266,49 @@ class TrainingLoop:
     # -- the burst -----------------------------------------------------------------------------------------------------
     @recovering
     def advance(self, n: int, compute: Compute | None = None, again: Compute | None = None) -> int:
-        """Run at most ``n`` iterations as one burst; return how many were run.
+        """Run at most ``n`` iterations, or as many as end a round of replicas, as one burst; return how many were run.
 
         Layer state that begins anew does so at the beginning of an epoch.  The feed gives a block on the device and the
         rows of its next minibatches, of which the compiled step takes one in each iteration.  ``compute`` replaces the
         fused program, for operators that cut batches into shards; ``again`` computes iterations once more.
         """
         current, run = self.current, self.current.present
+        if not self._settled:
+            raise SigmaComponentError("operator: calls work.advance() again before work.settle(). Settle each burst.")
         self._compiler.look_ahead(run.setup.programs, run.state.moment.iteration, goals.latest_end, run)
         self.recovery.record_start(run.setup, run.state, run.progress, current.recorder.position, again or compute)
         last = evolve(run.last, observed=NOTHING) if run.last.observed else run.last
         current.put(Present(run.setup, renew_layer_state(run.state, run.setup), run.progress, last))
         with Timed(current.phases, "data"):
             batches = self.batches(n)
+            for lane in () if again else batches.lanes:  # workers read their own
+                len(lane.block)
         compute = compute or compute_fused
-        observed = self._observed_after(batches)
+        observed = observed_after(current.present, batches)
         done = self._observe(observed, batches, compute, again) if observed else self._compute(batches, compute)
         self.recovery.record_burst(current.state, done, current.present.last.finite)
+        self._settled = False
         return done
 
     def batches(self, most: int) -> Batches:
-        """Return the next minibatches of the block that the cursor is in."""
-        return self.current.setup.feed.next_batches(self.current.state.cursor, most)
+        """Return the next minibatches of the block that the cursor is in; if replicas are averaged, whole rounds.
 
-    def _observed_after(self, batches: Batches) -> tuple[str, ...]:
-        """Return the addresses to observe at the last iteration; hooks that go by seconds may be due at any."""
-        run = self.current.present
-        if not (observers := run.setup.order.observers):
-            return ()
-        now, n, feed = run.state.moment, len(batches.rows), run.setup.feed
-        turns = feed.iteration_in_epoch(run.state.cursor) + n >= feed.iterations_per_epoch
-        then = now.advance(n, batches.rows.size, inf, int(turns))
-        due = run.setup.order.due(run.state.memory, now, then)
-        return tuple(dict.fromkeys(address for name in due for address in observers.get(name, ())))
+        A burst whose gradients lacked updates is replayed whole.
+        """
+        replayed = len(self.current.recorder.ages(self.moment).split())
+        return next_rounds(self.current.state, self.current.setup, replayed or most)
 
-    def _observe(self, addresses: tuple[str, ...], batches: Batches, compute: Compute, again: Compute | None) -> int:
+    def _observe(
+        self, wanted: Mapping[str, tuple[str, ...]], batches: Batches, compute: Compute, again: Compute | None
+    ) -> int:
         """Run a burst whose last iteration is observed."""
         before, last = (evolve(batches, rows=rows) for rows in (batches.rows[:-1], batches.rows[-1:]))
         done = self._compute(before, compute) if len(before.rows) else 0
         run = self.current.present
         if done == len(before.rows) and (not done or run.last.finite):
-            observed = run.setup.evaluator.observe(run.steps(), last, addresses)
-            done += self._compute(last, compute, observed, (again or compute) if REPEATED in addresses else None)
+            observed = observe(run, last, wanted)
+            repeats = REPEATED in wanted.get("global", ())
+            done += self._compute(last, compute, observed, (again or compute) if repeats else None)
         return done
 
     def _compute(
@@ -302,7 +322,7 @@ class TrainingLoop:
         begun = Iteration.begin(again, steps, batches) if again else None
         with Timed(self.current.phases, "burst"):
             result = compute(steps, batches)
-        finite = bool(isfinite(result.ring["loss"][-1]))
+        finite = bool(np.isfinite(result.ring["loss"]).all())
         self._count(batches, result, LastBurst(observed, begun and begun.with_outcome(result), finite))
         return result.done
 
@@ -319,7 +339,7 @@ class TrainingLoop:
     @recovering
     def settle(self) -> None:
         """Run the hooks that are due, and check the goals."""
-        current = self.current
+        current, self._settled = self.current, True
         with self.checkpoints.save_together():
             before = self.hooks.run_due()
             run = current.present
@@ -331,6 +351,21 @@ class TrainingLoop:
                 current.commands.pause()
             if goals.is_at_end(current.present):
                 current.set_progress(current.progress.ending())
+
+
+def observed_after(run: Present, batches: Batches) -> dict[str, tuple[str, ...]]:
+    """Return the addresses to observe at the last iteration of a burst, by the scope of the hooks that read them.
+
+    Hooks that go by seconds may be due at any.
+    """
+    if not (observers := run.setup.order.observers):
+        return {}
+    now, n, feed = run.state.moment, len(batches.rows), run.setup.feed
+    turns = feed.iteration_in_epoch(run.state.cursor) + n >= feed.iterations_per_epoch
+    then = now.advance(n, batches.rows.size, inf, int(turns))
+    due = run.setup.order.due(run.state.memory, now, then)
+    every = [(run.setup.order.hooks[name].scope, a) for name in due for a in observers.get(name, ())]
+    return {scope: tuple(dict.fromkeys(a for s, a in every if s == scope)) for scope, _ in every}
 
 
 def begin_progress(run: Present, epochs: int | None, iterations: int | None) -> TrainingProgress:

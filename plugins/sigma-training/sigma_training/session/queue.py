@@ -57,10 +57,10 @@ class Queue:
         """Return whether a thread trains or is about to."""
         return self._thread is not None
 
-    @property
-    def has_requests(self) -> bool:
-        """Return whether a request waits for an answer."""
-        return bool(self._waiting or self._posted)
+    def has_requests(self, but: Command | None = None) -> bool:
+        """Return whether a request waits for an answer, ``but`` for those of one command."""
+        queued = [*self._waiting, *self._posted]
+        return any(but is None or request.command is not but for request in queued)
 
     def claim(self, thread: threading.Thread | None = None, again: bool = False) -> None:
         """Make a thread, by default the calling one, the training thread, which answers requests from now on.

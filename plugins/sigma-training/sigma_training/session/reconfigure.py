@@ -44,7 +44,7 @@ def with_components(run: Present, state: RunState) -> Present:
 def _build_setup(setup: Setup, parts: Parts, iteration: int) -> Setup:
     programs, feed = _programs(setup, parts, iteration), setup.feed
     if parts.iterator is not setup.parts.iterator:
-        check_rows_kept(setup.name, setup.model.shapes, parts.iterator)
+        check_rows_kept(setup.name, setup.model.shapes, parts.iterator, feed.lanes)
     if parts.iterator is not setup.parts.iterator or parts.backend is not setup.parts.backend:
         feed = evolve(feed, iterator=parts.iterator, **placing(parts.backend, feed.dataset))
     return evolve(

@@ -2,7 +2,7 @@
 
 A state is good if its parameters and slots are finite, and the loss that the next iteration measures at it.  Snapshots
 are taken within a share of the time; the iterations since one of them are computed again, to the same bits.  Where rows
-are drawn anew, this cannot be: the snapshot itself is the newest state that is known.
+are drawn anew, or bits depend on time, this cannot be: the snapshot itself is the newest state that is known.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Recovery:
         goal = max(first, self._reached - (0 if not ran else 1 if self._finite else 2))
         mark = next(mark for mark in reversed(self._marks) if mark.iteration <= goal)
         base = next((base for base in reversed(self._bases) if base.mark.iteration <= mark.iteration), self._bases[0])
-        if base.mark.setup.feed.dataset.drawn_anew:  # whose rows would be others
+        if base.mark.setup.feed.dataset.drawn_anew or not base.mark.setup.is_reproducible:  # they would be others
             self.found = base.saved
             return
         try:

@@ -25,6 +25,7 @@ class Replayer:
     _own_goals: TrainingProgress = field(factory=TrainingProgress, init=False)  # before those of a replayed ``begin``
     _stays_paused: bool = field(default=False, init=False)  # after a resume
     _goes_back: int | None = field(default=None, init=False)  # to this iteration, once the journal is replayed
+    has_arrived: bool = field(default=False, init=False)  # at the iteration at which the replay was to stop
 
     def resume(self, replay: Replay | None, row: Mapping[str, Any], stays_paused: bool = False) -> None:
         """Continue from a restored checkpoint: write the ``resumed`` row, and replay the journal after it."""
@@ -45,7 +46,8 @@ class Replayer:
         current = self.current
         self.hooks.forget_budgets()  # the consequences are in the journal
         replay.pass_by(current.moment.iteration)
-        while (entry := replay.next_external(current.moment.iteration, self.current.commands.find)) is not None:
+        find = current.commands.find
+        while not self._arrives(replay) and (entry := replay.next_external(current.moment.iteration, find)) is not None:
             if isinstance(entry, Command):
                 replay.attempt(partial(self.current.commands.apply, entry), current.recorder.log)
             elif entry["event"] == RESUMED:
@@ -53,10 +55,19 @@ class Replayer:
                 current.recorder.past.keep(current.moment, take_snapshot(current.present))  # as that resume did
             else:
                 self.hooks.apply_result(entry)
-        if not replay.rows and replay.goes_on:
+        if self.has_arrived:
+            current.set_progress(evolve(current.progress, interrupted=True))
+        elif not replay.rows and replay.goes_on:
             self._go_on(replay)
-        elif not replay.rows or replay.next_row(current.moment.iteration, event="end") is not None:
+        elif replay.is_over or replay.next_row(current.moment.iteration, event="end") is not None:
             current.set_progress(current.progress.ending())
+
+    def _arrives(self, replay: Replay) -> bool:
+        """Leave the replay at the iteration at which it is to stop, before what was commanded there; return whether."""
+        if replay.reaches(self.current.moment.iteration):
+            self.has_arrived = True
+            replay.leave()
+        return self.has_arrived
 
     def _go_on(self, replay: Replay) -> None:
         """Train on from the end of the journal."""

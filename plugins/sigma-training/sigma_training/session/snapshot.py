@@ -18,6 +18,8 @@ from sigma_training.data.feed import Cursor
 from sigma_training.names import KEPT, UNDO
 from sigma_training.session.state import Present, RunState, Setup, plain_values
 
+OF_OPERATORS = ("workers", "every", "staleness")  # saved once they were set live
+
 
 def take_snapshot(run: Present) -> Checkpoint:
     """Return a copy of a whole run: its state, and the progress of its training."""
@@ -37,7 +39,8 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "streams": dict(setup.model.shapes.streams.numbers),
         "classes": list(setup.evaluator.classes),  # this and the next two are for predictions without the data
         "learned": setup.evaluator.learned,
-        **{n: x for n, x in _configured_values(setup).items() if n != "workers" or n in state.changes},
+        **{n: x for n, x in _configured_values(setup).items() if n not in OF_OPERATORS or n in state.changes},
+        **({} if setup.is_reproducible else {"reproducible": False}),
         "published": plain_values(state.published),
         "sums": dict(state.sums),
         "changes": deepcopy(dict(state.changes)),
@@ -80,11 +83,14 @@ def _configured_values(setup: Setup) -> dict[str, int | None]:
     """Return the settings that can be set live, as they are configured."""
     epochs = None if setup.epochs is None or setup.epochs == inf else int(setup.epochs)
     workers = getattr(setup.operator, "workers", None)
-    return {"batch_size": setup.evaluator.batch_size, "epochs": epochs, "workers": workers}
+    return {
+        "batch_size": setup.evaluator.batch_size, "epochs": epochs, "workers": workers, "every": setup.operator.every,
+        "staleness": setup.operator.staleness,
+    }  # fmt: skip
 
 
 def reconcile(saved: Checkpoint, setup: Setup) -> Checkpoint:
-    """Return a snapshot without numbers of epochs, rows and workers that were set, if they are configured anew."""
+    """Return a snapshot without numbers that were set, as of epochs, rows and workers, if they are configured anew."""
     now, values = _configured_values(setup), dict(saved.values)
     gone = [name for name in now if name in values and values[name] != now[name]]
     for part in ("changes", "data"):

@@ -17,7 +17,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Metric, Operator
+from sigma_kernel.contracts import Arrays, Batches, Burst, Compute, Operator
 from sigma_kernel.plugins.components import display_name
 from sigma_step.live import Live
 from sigma_step.measuring import Measured, Sums, add_to_sums, latest, read_measurements
@@ -29,12 +29,17 @@ from sigma_training.components import Learned, Settings
 from sigma_training.data.dataset import FITTED
 from sigma_training.data.feed import Cursor, Feed
 from sigma_training.evaluator import Evaluator
-from sigma_training.hooks.directions import find_direction, published_metrics
+from sigma_training.group.averaging import whole_rounds
+from sigma_training.hooks.directions import find_direction, published_directions
 from sigma_training.hooks.order import HookOrder, Memory, other_trainers, reads
 from sigma_training.names import LAST
 from sigma_training.session.changes import Changes, Factory, Parts
 from sigma_training.session.progress import TrainingProgress
 
+TIMED = (  # what a user reads of a run whose bits depend on time
+    "the run is not reproducible: in the mode 'asynchronous', bits depend on how fast workers are. Its journal has the"
+    " ages of all gradients, by which `sigma replay` repeats the run, and `sigma resume` what was not saved."
+)
 MOST = 64  # iterations that are computed again in one burst: signals are noticed in between
 
 
@@ -65,17 +70,22 @@ class Setup:
         """Return what drives training, and into how many shards it cuts every batch."""
         return cast("Operator", self.settings.operator)
 
+    @property
+    def is_reproducible(self) -> bool:
+        """Return whether bits do not depend on time; else the journal alone repeats them."""
+        return self.operator.mode != "asynchronous"
+
     @cached_property
-    def metrics(self) -> Mapping[str, Metric]:
-        """Return the metrics by the address, or pattern, at which they are published."""
-        return published_metrics(self.order.hooks.values(), self.model)
+    def directions(self) -> Mapping[str, str]:
+        """Return which values of metrics are better, by the address, or pattern, at which they are published."""
+        return published_directions(self.order.hooks.values(), self.model)
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better, also at that of another trainer that is prepared."""
         other, _, inner = address.partition(".")
         if other != self.name and other in self.others and self.others[other].is_prepared:
             return str(self.others[other].session.setup.direction(inner))
-        return find_direction(address, self.metrics)
+        return find_direction(address, self.directions)
 
     def to_device(self, value: np.ndarray) -> Any:
         """Return a copy of a host array on the device."""
@@ -157,6 +167,16 @@ class RunState:
         """Return the number of workers that compute shards, as it was set last."""
         number: int = self.changes.get("workers", getattr(setup.operator, "workers", 1))
         return min(number, setup.operator.shards)
+
+    def every(self, setup: Setup) -> int:
+        """Return after how many iterations replicas are averaged, as it was set last; 0 if there are none."""
+        averages = setup.operator.mode == "averaging"
+        return int(self.changes.get("every", setup.operator.every)) if averages else 0
+
+    def staleness(self, setup: Setup) -> int:
+        """Return how many updates a gradient lacks at most, as it was set last; 0 if none."""
+        is_late = setup.operator.mode == "asynchronous"
+        return int(self.changes.get("staleness", setup.operator.staleness)) if is_late else 0
 
     def after_burst(
         self, arrays: Mapping[str, Any], cursor: Cursor, moment: Moment, published: Mapping[str, Any], sums: Sums
@@ -255,11 +275,19 @@ def learned_from(state: RunState, setup: Setup) -> Learned:
     return Learned.from_checkpoint({"learned": evaluator.learned, "classes": evaluator.classes}, fitted)
 
 
+def next_rounds(state: RunState, setup: Setup, n: int) -> Batches:
+    """Return the next ``n`` minibatches or fewer, of one block; if replicas are averaged, those of whole rounds."""
+    done = setup.feed.iteration_in_epoch(state.cursor)
+    return setup.feed.next_batches(state.cursor, whole_rounds(n, done, state.every(setup)))
+
+
 def repeat_iterations(state: RunState, setup: Setup, n: int, compute: Compute) -> RunState:
-    """Return the state after ``n`` iterations that have run before, without side effects."""
+    """Return the state after ``n`` iterations that have run, or after the last whole round of them; nothing changes."""
     while n > 0:
         state = renew_layer_state(state, setup)
-        batches = setup.feed.next_batches(state.cursor, min(n, MOST))
+        batches = next_rounds(state, setup, min(n, MOST))
+        if len(batches.rows) > n:
+            break
         result = compute(steps_of(state, setup), batches)
         state, _ = count_burst(state, setup, batches, result)
         n -= result.done

@@ -149,8 +149,7 @@ class GroupWorker:
             commit, digest, records = self._current_replica.compute(order, self.number, self.channel, dropped)
         except BurstDropped:
             return
-        first = self.number == min(order.shards)
-        self._tell(WorkerComputed(self.number, commit, digest, records if first else None))
+        self._tell(WorkerComputed(self.number, commit, digest, records))
 
     def _is_wanted(self, generation: int) -> bool:
         with self._gate:

@@ -1,17 +1,25 @@
 // The one time axis of the page: iterations, epochs or the clock, from the beginning to now or as far as it is zoomed.
 import { between } from "../series.js";
 import { count, figure, spoken, tick } from "../numbers.js";
-import { linearTicks } from "./scale.js";
+import { linearTicks, logTicks } from "./scale.js";
 import { t } from "../words.js";
 
-const LEAST = 10; // iterations that an empty axis shows
+const SHOWN = 10; // iterations that an empty axis shows
+const LEAST = 1; // iteration or second at which a logarithmic axis begins
+const EARLY = 50; // of the first of so many parts of a run a logarithmic axis needs more points
 
 export const column = (mode) => (mode === "clock" ? "second" : "iteration");
 
+// The part of the run of which more points are needed: the one that is zoomed to, or the beginning on a logarithmic axis.
+export function detail({ axis, range, logAxis, status, trainer }) {
+  const about = status?.trainers?.[trainer], end = axis === "clock" ? about?.second : about?.iteration;
+  return range ?? (logAxis && end > EARLY ? [0, 2 ** Math.floor(Math.log2(end / EARLY))] : null);
+}
+
 // `reference`: the line that knows the most moments; `perEpoch`: iterations in an epoch, if it never changed.
 // `far`: the last iteration of an abandoned branch, so that a rewind moves nothing.
-export function makeAxis({ mode, now, far, second, range, reference, perEpoch }) {
-  const end = mode === "clock" ? Math.max(second || 0, 1) : Math.max(now || 0, far || 0, LEAST);
+export function makeAxis({ mode, log, now, far, second, range, reference, perEpoch }) {
+  const end = mode === "clock" ? Math.max(second || 0, 1) : Math.max(now || 0, far || 0, SHOWN);
   const present = mode === "clock" ? second || 0 : now || 0;
   const [low, high] = range ?? [0, end];
   const clock = mode === "clock";
@@ -26,13 +34,23 @@ export function makeAxis({ mode, now, far, second, range, reference, perEpoch })
     if (!reference) return 0;
     return between(reference.iteration, reference.epoch, reference.length, iteration);
   };
-  return { mode, low, high, end, present, clock, column: column(mode), place, iterationAt, epochAt, ticks: ticks(mode, low, high, perEpoch, epochAt, reference) };
+  const found = { mode, log, low, high, end, present, clock, column: column(mode), least: LEAST, place, iterationAt, epochAt };
+  return { ...found, ticks: (log ? logarithmic : ticks)(found, perEpoch, reference) };
 }
 
-function ticks(mode, low, high, perEpoch, epochAt, reference) {
+function ticks({ mode, low, high, epochAt }, perEpoch, reference) {
   if (mode === "clock") return (most) => clockTicks(low, high, most);
   if (mode === "epoch") return (most) => epochTicks(low, high, most, perEpoch, epochAt, reference);
   return (most) => linearTicks(low, high, most).filter(Number.isInteger).map((value) => [value, count(value)]);
+}
+
+const MOMENTS = [1, 10, 60, 600, 3600, 21600, 86400, 864000, 8640000]; // seconds: 1 s, 10 s, 1 min, 10 min, 1 h, 6 h, 1 d, ...
+
+function logarithmic({ mode, low, high, least, epochAt }, perEpoch, reference) {
+  const from = Math.max(low, least), to = Math.max(high, from * 1.001);
+  if (mode === "clock") return () => MOMENTS.filter((one) => one >= from && one <= to).map((one) => [one, spoken(one)]);
+  if (mode === "iteration") return (most) => logTicks(from, to, Math.max(3, most * 0.6)).filter(Number.isInteger).map((value) => [value, count(value)]);
+  return (most) => logTicks(Math.max(epochAt(from), 1e-3), Math.max(epochAt(to), 2e-3), Math.max(3, most * 0.6)).map((epoch) => [placeOf(epoch, perEpoch, reference), tick(epoch)]).filter(([at]) => at !== null);
 }
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800, 86400];
@@ -46,9 +64,10 @@ function clockTicks(low, high, most) {
 
 function epochTicks(low, high, most, perEpoch, epochAt, reference) {
   const wanted = linearTicks(epochAt(low), epochAt(high), most).filter(Number.isInteger);
-  const where = (epoch) => (perEpoch ? epoch * perEpoch : epoch === 0 ? 0 : firstOf(reference, epoch));
-  return wanted.map((epoch) => [where(epoch), tick(epoch)]).filter(([at]) => at !== null);
+  return wanted.map((epoch) => [placeOf(epoch, perEpoch, reference), tick(epoch)]).filter(([at]) => at !== null);
 }
+
+const placeOf = (epoch, perEpoch, reference) => (perEpoch ? epoch * perEpoch : epoch === 0 ? 0 : firstOf(reference, epoch));
 
 function firstOf(reference, epoch) {
   if (!reference) return null;

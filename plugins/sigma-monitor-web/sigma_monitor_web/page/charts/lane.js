@@ -1,20 +1,21 @@
 // One chart: its head with the number and the trend, the plot, the labels that switch its series.
 import { html, useLayoutEffect, useRef } from "../lib.js";
 import { Menu } from "../widgets/menu.js";
-import { Combobox } from "../widgets/combobox.js";
-import { useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
-import { completions } from "./lanes.js";
 import { band, curve, diamond, disc, flag, grid, points, prepare, rule, steps, visible, write } from "./paint.js";
-import { palette } from "./palette.js";
+import { Options } from "./options.js";
+import { DASHES, palette } from "./palette.js";
 import { paintSoon, watched } from "./queue.js";
+import { Hover, Pins } from "./reading.js";
+import { paintRuler } from "./ruler.js";
 
 const BANDS = 3; // more series than these are drawn without their raw values
+const CORNERS = 40_000; // of the grey curves of one chart: with more of them, each has fewer columns
+const TOLD = 6; // series that a chart tells those who cannot see it
 
-export function paintLane(canvas, { shape, scene }, ratio) {
+export function paintLane(pen, { shape, scene }) {
   const { frame, sx, small } = scene, { sy, tall, items } = shape, colours = palette();
-  const pen = prepare(canvas, frame.width, tall, ratio);
   grid(pen, shape.ticks, sy, frame, colours);
   pen.save();
   pen.beginPath();
@@ -22,8 +23,11 @@ export function paintLane(canvas, { shape, scene }, ratio) {
   pen.clip();
   marks(pen, scene, tall, colours);
   for (const { at } of shape.references) rule(pen, frame.left, Math.round(at) + 0.5, frame.right, Math.round(at) + 0.5, colours["ink-3"], { dash: [7, 4] });
-  for (const item of items) if (!item.hidden) abandoned(pen, item, scene, sy, colours);
-  for (const item of [...items].sort((a, b) => (b.colour === "ghost") - (a.colour === "ghost"))) if (!item.hidden && item.line) series(pen, item, scene, sy, colours, items.length <= BANDS);
+  const shown = items.filter((item) => !item.hidden), grey = shown.filter((item) => item.line && item.colour === "ghost");
+  const step = Math.max(1, Math.ceil((grey.length * (frame.right - frame.left)) / CORNERS));
+  for (const item of shown) abandoned(pen, item, scene, sy, colours);
+  for (const item of grey) series(pen, item, scene, sy, colours, { step });
+  for (const item of shown) if (item.line && item.colour !== "ghost") series(pen, item, scene, sy, colours, { alone: items.length <= BANDS });
   pen.restore();
   for (const { text, y } of shape.references) write(pen, text, frame.left + 8, y, { colour: colours["ink-2"], paper: colours.surface, family: colours.family });
   if (!small) nameBranches(pen, items, scene, sy, colours);
@@ -43,22 +47,23 @@ function abandoned(pen, item, { axis, sx, abandoned: ends }, sy, colours) {
     const span = visible(line, axis.low, axis.high), colour = colours.ghost;
     const end = ends.find((one) => one.number === line.branch)?.end ?? 0;
     if (item.kind === "steps") steps(pen, line, line.value, span, axis.place(end, axis.clock ? line.second[line.length - 1] : undefined), sx, sy, { colour, width: 1.5 });
-    else curve(pen, line, (item.kind === "dense" && line.smooth) || line.value, span, sx, sy, { colour, width: 1.5 });
+    else curve(pen, line, line.smooth, span, sx, sy, { colour, width: 1.5 });
     if (item.kind === "sparse") points(pen, line, line.value, span, sx, sy, { colour, paper: colours.surface, radius: 3 });
   }
 }
 
-function series(pen, item, { axis, sx }, sy, colours, alone) {
-  const { line, values, kind } = item, colour = colours[item.colour], span = visible(line, axis.low, axis.high);
-  if (kind === "steps") return steps(pen, line, values, span, axis.present, sx, sy, { colour, width: 2 });
+function series(pen, item, { axis, sx }, sy, colours, { step = 1, alone = false }) {
+  const { line, values, kind } = item, colour = colours[item.colour], dash = colours.dash(item.colour), span = visible(line, axis.low, axis.high);
+  if (kind === "steps") return steps(pen, line, values, span, axis.present, sx, sy, { colour, width: 2, dash });
   if (kind === "dense" && alone) {
     const crowded = (span[1] - span[0]) / (sx(line.x[span[1] - 1]) - sx(line.x[span[0]]) + 1) > 1.5; // then the band holds all that a line could show
     band(pen, line, span, sx, sy, { colour, alpha: crowded ? 0.28 : 0.14 });
     if (!crowded) curve(pen, line, line.value, span, sx, sy, { colour, width: 1, alpha: 0.28 });
   }
-  curve(pen, line, values, span, sx, sy, { colour, width: 2 });
-  if (kind === "sparse" && span[1] - span[0] < 90) points(pen, line, values, span, sx, sy, { colour, paper: colours.surface });
-  if (item.best) disc(pen, sx(line.x[item.best.at]), sy(values[item.best.at]), 7, null, colour);
+  const grey = item.colour === "ghost";
+  curve(pen, line, values, span, sx, sy, { colour, width: grey ? 1.2 : 2, dash, step });
+  if (kind === "sparse" && span[1] - span[0] < 90 && !grey) points(pen, line, values, span, sx, sy, { colour, paper: colours.surface });
+  if (item.best && !grey) disc(pen, sx(line.x[item.best.at]), sy(item.best.value), 7, null, colour);
   return undefined;
 }
 
@@ -67,7 +72,7 @@ function nameBranches(pen, items, { sx, axis, frame, abandoned: ends }, sy, colo
   const item = items.find((one) => !one.hidden && one.left.length);
   for (const line of item?.left ?? []) {
     const end = ends.find((one) => one.number === line.branch)?.end ?? 0, last = line.length - 1;
-    const x = sx(item.kind === "steps" && !axis.clock ? end : line.x[last]) + 9, y = sy((item.kind === "dense" && line.smooth ? line.smooth : line.value)[last]) + 4;
+    const x = sx(item.kind === "steps" && !axis.clock ? end : line.x[last]) + 9, y = sy(line.smooth[last]) + 4;
     if (x > frame.left && x < frame.right - 56 && Number.isFinite(y)) {
       write(pen, t("branch", { n: line.branch }), x, y, { colour: colours["ink-3"], paper: colours.surface, family: colours.family });
     }
@@ -88,52 +93,45 @@ function Trend({ trend }) {
   return html`<span class="trend"><span aria-hidden="true">${sign} </span><span class="sr">${t(trend.flat ? "trend.flat" : trend.up ? "trend.up" : "trend.down")} </span><b>${trend.size}</b> ${t("trend.epoch", { n: count(trend.epochs) })}</span>`;
 }
 
-// The label at the end of a line: its name and value, or since when a setting holds.
-export function labelText({ name, text, since }) {
-  if (since === null) return `${name} ${text}`;
-  return since ? t("since", { at: count(since) }) : t("since.start");
-}
+// The dashes of a series, which its label shows where colours cannot be told apart.
+const Sample = ({ colour }) => html`<svg class="dashes" viewBox="0 0 28 4" aria-hidden="true"><path d="M0 2h28" stroke="currentColor" stroke-width="2" stroke-dasharray=${DASHES[colour]?.join(" ")} /></svg>`;
 
-function Labels({ labels, toggle, scene }) {
+function Labels({ labels, toggle, small }) {
   const put = (y) => (element) => { if (element) element.style.setProperty("--y", `${Math.round(y)}px`); };
-  return html`<ul class="labels">${labels.map((one) => html`<li key=${one.address} ref=${put(one.y)}>
-    <button type="button" class=${`label c-${one.colour}`} aria-pressed=${String(!one.hidden)} title=${one.address} onClick=${() => toggle(one.address)}>
-      ${one.since === null ? html`<span>${one.name}</span> <b>${one.text}</b>` : html`<b>${labelText(one)}</b>`}${one.best?.newest && !scene.small ? html`<small>${t("best")}</small>` : null}</button></li>`)}</ul>`;
-}
-
-function Options({ lane, entries, change, remove, close, move }) {
-  const known = useStore((state) => state.entries), trainer = useStore((state) => state.trainer);
-  const hidden = lane.hidden ?? [];
-  const add = (address) => change({ patterns: [...lane.patterns, address] });
-  const toggle = (address) => change({ hidden: hidden.includes(address) ? hidden.filter((one) => one !== address) : [...hidden, address] });
-  return html`<label class="check"><input type="checkbox" checked=${Boolean(lane.log)} onChange=${() => change({ log: !lane.log })} /> ${t("scale.log")}</label>
-    <fieldset><legend>${t("series")}</legend><div class="scroll">${entries.map((entry) => html`<label class="check" key=${entry.address}>
-      <input type="checkbox" checked=${!hidden.includes(entry.address)} onChange=${() => toggle(entry.address)} /> <code>${entry.address}</code></label>`)}</div></fieldset>
-    <${Combobox} label=${t("series.add")} placeholder=${t("series.add")} options=${(text) => completions(known, text, trainer)} chosen=${add} />
-    <div class="row"><button class="quiet" type="button" onClick=${() => move(-1)}>${t("lane.up")}</button><button class="quiet" type="button" onClick=${() => move(1)}>${t("lane.down")}</button>
-      <button class="quiet" type="button" onClick=${() => { close(); remove(); }}>${t("lane.remove")}</button></div>`;
+  return html`<ul class=${`labels ${small ? "below" : ""}`}>${labels.map((one) => html`<li key=${one.address} ref=${put(one.y)}>
+    <button type="button" class=${`label c-${one.colour}`} aria-pressed=${String(!one.hidden)} aria-label=${one.lines.length > 1 ? `${one.lines.join("")} ${one.more}` : undefined} title=${one.address} onClick=${() => toggle(one.address)}>
+      <${Sample} colour=${one.colour} />${one.lines.map((line, i) => html`<span class="line" key=${i}>${i < one.lines.length - 1 ? line : html`${line.slice(0, line.length - one.value.length)}<b>${one.value}</b>`}</span>`)}${one.more ? html`<small>${one.more}</small>` : null}</button></li>`)}</ul>`;
 }
 
 const told = (shape, scene) => {
-  const parts = shape.items.filter((item) => item.line && !item.hidden).map((item) => t("lane.says", { name: item.name, value: item.now.text, n: count(item.line.length) }));
+  const seen = shape.items.filter((item) => item.line && !item.hidden), first = seen.filter((item) => item.colour !== "ghost").slice(0, TOLD);
+  const parts = first.map((item) => t("lane.says", { name: item.name, value: [item.now.text, item.what].filter(Boolean).join(", "), n: count(item.line.length) }));
   const known = shape.baselines.map((one) => t("baseline.says", { name: one.name, value: one.text }));
-  return `${shape.title}: ${[...parts, ...known].join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;
+  const more = seen.length > first.length ? [t("and.more", { n: count(seen.length - first.length) })] : [];
+  return `${shape.title}: ${[...parts, ...more, ...known].join("; ") || t("lane.none")}. ${scene.flags.length ? t("lane.flags", { n: scene.flags.length }) : ""}`;
 };
 
-export function Lane({ lane, shape, entries, scene, change, remove, move }) {
-  const hidden = lane.hidden ?? [];
+function Head({ lane, shape, id, options }) {
+  const low = shape.tall < 100;
+  return html`<div class="head"><h2 id=${id}>${shape.title}</h2>
+    <p class=${`big ${low ? "small" : ""}`}>${shape.number}${shape.share && shape.number !== "–" ? html`<small>%</small>` : null}</p>
+    ${low ? null : html`<p class="note"><span>${shape.whose}</span><${Trend} trend=${shape.trend} /></p>`}
+    ${shape.others ? html`<p class="note">${t("series.others", { n: count(shape.others) })}</p>` : null}
+    ${lane.bounds ? html`<p class="note">${t("bounds.set")}</p>` : null}
+    ${low || !shape.baselines.length ? null : html`<dl class="note baselines" aria-label=${t("baselines")}>${shape.baselines.map(({ name, text }) => html`<div key=${name}><dt>${name}</dt><dd><b>${text}</b></dd></div>`)}</dl>`}
+    <${Menu} label=${t("lane.options", { name: shape.title })} class="lane-menu">${(close) => html`<${Options} ...${{ ...options, lane, shape, close }} />`}<//></div>`;
+}
+
+// `ruled`: whether the chart has its own ticks of the time axis below it.
+export function Lane({ lane, shape, entries, scene, change, remove, move, save, ruled }) {
+  const hidden = lane.hidden ?? [], id = `l-${lane.id}`, empty = shape.items.every((item) => !item.line?.length);
   const toggle = (address) => change({ hidden: hidden.includes(address) ? hidden.filter((one) => one !== address) : [...hidden, address] });
-  const empty = shape.items.every((item) => !item.line?.length);
-  const id = `l-${lane.id}`;
+  const paint = (canvas) => paintLane(prepare(canvas, scene.frame.width, shape.tall), { shape, scene });
   return html`<section class=${`lane ${shape.tall < 100 ? "low" : ""}`} aria-labelledby=${id}>
-    <div class="head"><h2 id=${id}>${shape.title}</h2>
-      <p class=${`big ${shape.tall < 100 ? "small" : ""}`}>${shape.number}${shape.share && shape.number !== "–" ? html`<small>%</small>` : null}</p>
-      ${shape.tall < 100 ? null : html`<p class="note"><span>${shape.whose}</span><${Trend} trend=${shape.trend} /></p>`}
-      ${shape.tall < 100 || !shape.baselines.length ? null : html`<dl class="note baselines" aria-label=${t("baselines")}>${shape.baselines.map(({ name, text }) => html`<div key=${name}><dt>${name}</dt><dd><b>${text}</b></dd></div>`)}</dl>`}
-      <${Menu} label=${t("lane.options", { name: shape.title })} class="lane-menu">${(close) => html`<${Options} ...${{ lane, entries, change, remove, close, move }} />`}<//>
-    </div>
-    <div class="plot" data-plot><${Canvas} height=${shape.tall} label=${told(shape, scene)} paint=${(canvas) => paintLane(canvas, { shape, scene })} />
-      <${Labels} labels=${empty ? [] : shape.labels} toggle=${toggle} scene=${scene} /><span class="cross" aria-hidden="true"></span>
+    <${Head} ...${{ lane, shape, id }} options=${{ entries, change, remove, move, save }} />
+    <div class="plot" data-plot=${lane.id}><${Canvas} height=${shape.tall} label=${told(shape, scene)} paint=${paint} />
+      ${ruled ? html`<div aria-hidden="true"><${Canvas} height=${28} label="" paint=${(canvas) => paintRuler(prepare(canvas, scene.frame.width, 28), scene)} /></div>` : null}
+      <${Labels} labels=${empty ? [] : shape.labels} toggle=${toggle} small=${scene.small} /><${Pins} scene=${scene} /><span class="cross" aria-hidden="true"></span><${Hover} ...${{ lane, shape, scene }} />
       ${empty ? html`<p class="empty">${t(entries.length || lane.id === "loss" ? "lane.waiting" : "lane.nothing", { pattern: lane.patterns.join(", ") })}</p>` : null}</div>
   </section>`;
 }

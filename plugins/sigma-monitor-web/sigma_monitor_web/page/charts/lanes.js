@@ -4,7 +4,11 @@ import { t } from "../words.js";
 
 const NUMERIC = ["number", "whole"];
 const BETTER_HIGH = /(accuracy|precision|recall|f1|score|r2|auc)$/;
-const MOST = 60; // series of one pattern
+const MOST = 500; // series of one pattern
+const SPLITS = ["training", "validation", "test"]; // and others by their names
+const OTHERWISE = /^epoch\.|(?:^|\.)skipped$/; // means over an epoch are of the same curve, and skipped steps of none
+const USUAL = 12; // lanes that nobody has asked for
+const TALL = [274, 194, 194, 144]; // pixels, by worth
 
 export const numeric = (entry) => NUMERIC.includes(entry.type);
 
@@ -36,31 +40,46 @@ export function found(entries, text, trainer = "") {
   return numbers.filter((entry) => fits(entry) || within(entry)).slice(0, MOST);
 }
 
-// The lanes that a page begins with: losses, accuracies, the learning rate.
-export function usual(entries, trainer) {
-  const mine = entries.filter((entry) => numeric(entry) && entry.address.startsWith(`${trainer}.`));
-  const of = (test) => mine.filter(test).map((entry) => entry.address);
-  const lanes = [];
-  const losses = of((entry) => /^[^.]+\.[^.]+\.loss$/.test(entry.address) && !entry.settable);
-  if (trainer) lanes.push({ id: "loss", patterns: losses.length ? losses : [`${trainer}.*.loss`], log: true, tall: 274 });
-  const scores = of((entry) => BETTER_HIGH.test(entry.address) && !entry.settable && !/workers/.test(entry.address));
-  if (scores.length) lanes.push({ id: "score", patterns: scores.slice(0, 6), log: false, tall: 194 });
-  const rates = of((entry) => /^[^.]+\.(optimiser|optimisers\.[^.]+)\.learning_rate$/.test(entry.address));
-  if (rates.length) lanes.push({ id: "rate", patterns: rates, log: true, tall: 76 });
-  return lanes;
+// The splits of a trainer, below which its results are published.
+const splitsOf = (entries, trainer) => [...SPLITS, ...entries.map(({ address }) => address.split(".")).filter(([of, data, , rows]) => of === trainer && data === "data" && rows === "rows").map((levels) => levels[2])];
+
+// What an address measures, below its split: {part: "average.loss", of: "loss"}; of costs, `of` is "cost" with the layer.
+function measureOf(entry, trainer, splits) {
+  const [of, split, ...below] = entry.address.split("."), part = below.join(".");
+  if (of !== trainer || entry.settable || !splits.includes(split) || !part || OTHERWISE.test(part)) return null;
+  return { part, of: /(?:^|\.)(cost\..+)$/.exec(part)?.[1] ?? below.at(-1) };
 }
 
-// The series of a lane: entries in the order of its patterns, each once.
+const worth = (of) => (of === "loss" ? 0 : of.startsWith("cost.") ? 3 : BETTER_HIGH.test(of) ? 1 : 2);
+
+// The lanes that a page begins with, what a run is about: its loss, each metric, each cost, the learning rate.
+export function usual(entries, trainer) {
+  const mine = entries.filter((entry) => numeric(entry) && entry.address.startsWith(`${trainer}.`)), splits = splitsOf(mine, trainer);
+  const parts = new Map(trainer ? [["loss", new Set(["loss"])]] : []); // of each measure
+  for (const { part, of } of mine.map((entry) => measureOf(entry, trainer, splits)).filter(Boolean)) parts.set(of, (parts.get(of) ?? new Set()).add(part));
+  const lanes = [...parts].sort(([one], [other]) => worth(one) - worth(other)).slice(0, USUAL).map(([of, below]) => ({
+    id: of, patterns: [...below].map((part) => `${trainer}.*.${part}`), log: [0, 3].includes(worth(of)), tall: TALL[worth(of)], ...(worth(of) === 3 ? { title: t("lane.cost", { name: of.slice(5) }) } : {}),
+  }));
+  const rates = mine.filter(({ address }) => /^[^.]+\.(optimiser|optimisers\.[^.]+)\.learning_rate$/.test(address)).map((entry) => entry.address);
+  return [...lanes, ...(rates.length ? [{ id: "rate", patterns: rates, log: true, tall: 76 }] : [])];
+}
+
+const known = new Map(); // by patterns and trainer: the series, as long as the entries are the same
+
+// The series of a lane: entries in the order of its patterns, each once; the same list as long as nothing changes.
 export function series(lane, entries, trainer) {
+  const key = `${trainer} ${lane.patterns.join(" ")}`, last = known.get(key);
+  if (last?.entries === entries) return last.made;
   const seen = new Map();
   for (const pattern of lane.patterns) for (const entry of found(entries, pattern, trainer)) seen.set(entry.address, entry);
-  return [...seen.values()];
+  known.set(key, { entries, made: [...seen.values()] });
+  return known.get(key).made;
 }
 
 // The shortest names that tell several addresses apart.
 export function shortNames(addresses) {
   if (!addresses.length) return [];
-  if (addresses.length === 1) return [addresses[0].split(".").at(-2) ?? addresses[0]];
+  if (addresses.length === 1) return [addresses[0].replace(".cost.", ".").split(".").at(-2) ?? addresses[0]];
   const levels = addresses.map((address) => address.split("."));
   const least = Math.min(...levels.map((one) => one.length));
   let head = 0, end = 0;

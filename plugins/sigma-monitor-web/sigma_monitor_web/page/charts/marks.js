@@ -1,4 +1,5 @@
 // What the journal and the states say about the axis: edits as flags, states as rings and diamonds. Pure.
+import { Settings } from "../origin.js";
 import { counts, firstValue, whole } from "../series.js";
 import { count, exact, named } from "../numbers.js";
 import { t } from "../words.js";
@@ -9,21 +10,15 @@ const plain = (value) => (typeof value === "number" ? exact(value) : typeof valu
 const bare = (component) => (typeof component === "string" ? component : (component?.type ?? "")).split(":").at(-1);
 
 // The rows of the journal with their branch, and for a `set` the previous value, if the journal has it.
-// A rewind points to the start of its branch; its own row is where it was requested.
-export function told(journal, trainer, branches = [], first = firstValue) {
+// `settings` are given what they set. A rewind points to the start of its branch; its own row is where it was requested.
+export function told(journal, trainer, branches = [], first = firstValue, settings = new Settings()) {
   const landing = (row) => (row.command === "reset" ? 0 : row.command === "rewind" ? (branches.find((one) => one.number === row.branch)?.start ?? row.to) : undefined);
-  let branch = 0, given = []; // the settings in force: {address, value, iteration, by}
-  const value = (address) => given.findLast((one) => one.address === address)?.value ?? first(address);
+  let branch = 0;
   return journal.filter(([, row]) => row.trainer === undefined || row.trainer === trainer).map(([number, row]) => {
     const told = { number, row, branch, before: undefined, to: landing(row) };
     if (row.command === "rewind") branch = told.branch = row.branch ?? branch;
-    if (row.command === "set") {
-      const address = whole(row);
-      told.before = value(address);
-      given.push({ address, value: row.value, iteration: row.iteration, by: row.by });
-    }
-    if (told.to !== undefined) given = given.filter((one) => one.iteration <= told.to);
-    if (row.command === "undo") given.splice(Math.max(0, given.findLastIndex((one) => !one.by)), 1);
+    if (row.command === "set") told.before = settings.value(whole(row)) ?? first(whole(row));
+    settings.take(row, told.to, told.before);
     return told;
   });
 }

@@ -1,5 +1,6 @@
 // Painting on a canvas: grids, marks and curves. A pixel's column shows the lowest and the highest of its points, never all of them.
 import { upper } from "../series.js";
+import { palette } from "./palette.js";
 
 // A canvas made as sharp as the screen is, and cleared.
 export function prepare(canvas, width, height, ratio = devicePixelRatio || 1) {
@@ -9,6 +10,22 @@ export function prepare(canvas, width, height, ratio = devicePixelRatio || 1) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
   return pen;
+}
+
+const MEASURED = 4000; // texts whose widths are remembered
+const widths = new Map();
+let ruler = null;
+
+// The width of a text in pixels.
+export function measure(text, size = 12, weight = 400) {
+  const font = `${weight} ${size}px ${palette().family}`, key = font + text;
+  if (widths.size > MEASURED) widths.clear();
+  if (!widths.has(key)) {
+    ruler ??= document.createElement("canvas").getContext("2d");
+    ruler.font = font;
+    widths.set(key, ruler.measureText(text).width);
+  }
+  return widths.get(key);
 }
 
 const crisp = (at) => Math.round(at) + 0.5;
@@ -90,80 +107,81 @@ export function visible(line, low, high) {
   return [from, to];
 }
 
-// Call `move` with each pixel's column: x, the first, lowest, highest and last y (in pixels, so the lowest value is the greatest y).
-function columns(line, values, [from, to], sx, sy, each) {
-  let x = NaN, first = 0, least = 0, most = 0, last = 0;
-  for (let i = from; i < to; i++) {
-    const value = values[i];
-    if (!Number.isFinite(value)) {
-      if (x === x) each(x, first, least, most, last);
-      x = NaN;
+// Call `each` with each column of `step` pixels that has points: x, and the first, least, greatest and last value. A value that is not
+// finite ends the line: then x is NaN. Only the first point of a column is placed: the others are compared with where it ends.
+function columns(line, values, [from, to], sx, step, each) {
+  let i = from;
+  while (i < to) {
+    const first = values[i], x = Math.round(sx(line.x[i]) / step) * step, end = sx.invert(x + step / 2);
+    if (!Number.isFinite(first)) {
       each(NaN);
+      i += 1;
       continue;
     }
-    const at = Math.round(sx(line.x[i])), y = sy(value);
-    if (at === x) {
-      if (y < least) least = y;
-      if (y > most) most = y;
-      last = y;
-      continue;
+    let least = first, most = first, last = first;
+    for (i += 1; i < to && line.x[i] < end && Number.isFinite(values[i]); i++) {
+      last = values[i];
+      if (last < least) least = last;
+      else if (last > most) most = last;
     }
-    if (x === x) each(x, first, least, most, last);
-    x = at;
-    first = least = most = last = y;
+    each(x, first, least, most, last);
   }
-  if (x === x) each(x, first, least, most, last);
 }
 
-export function curve(pen, line, values, span, sx, sy, { colour, width, alpha = 1 }) {
+export function curve(pen, line, values, span, sx, sy, { colour, width, alpha = 1, dash = [], step = 1 }) {
   let drawn = false;
   pen.save();
+  pen.setLineDash(dash);
   Object.assign(pen, { strokeStyle: colour, lineWidth: width, globalAlpha: alpha, lineJoin: span[1] - span[0] > 300 ? "bevel" : "round", lineCap: "butt" });
   pen.beginPath();
-  columns(line, values, span, sx, sy, (x, first, least, most, last) => {
-    if (x !== x) drawn = false;
-    else {
-      if (drawn) pen.lineTo(x, first);
-      else pen.moveTo(x, first);
-      if (most - least > 0.7) { // what is thinner than a line is the line
-        pen.lineTo(x, least);
-        pen.lineTo(x, most);
-        pen.lineTo(x, last);
-      }
-      drawn = true;
+  columns(line, values, span, sx, step, (x, first, least, most, last) => {
+    if (x !== x) {
+      drawn = false;
+      return;
     }
+    const y = sy(first), top = sy(most), bottom = sy(least);
+    if (drawn) pen.lineTo(x, y);
+    else pen.moveTo(x, y);
+    if (bottom - top > 0.7) { // what is thinner than a line is the line
+      pen.lineTo(x, top);
+      pen.lineTo(x, bottom);
+      pen.lineTo(x, sy(last));
+    }
+    drawn = true;
   });
   pen.stroke();
   pen.restore();
 }
 
 // The raw values: the range from the lowest to the highest value of each point.
-export function band(pen, line, span, sx, sy, { colour, alpha }) {
-  const [from, to] = span;
-  if (from >= to) return;
-  const first = Math.round(sx(line.x[from]));
-  const room = Math.max(1, Math.round(sx(line.x[to - 1])) - first + 1);
-  const tops = new Float32Array(room).fill(Infinity), bottoms = new Float32Array(room).fill(-Infinity);
-  for (let i = from; i < to; i++) {
-    const high = sy(line.high[i]), low = sy(line.low[i]), at = Math.round(sx(line.x[i])) - first;
-    if (high < tops[at]) tops[at] = high;
-    if (low > bottoms[at]) bottoms[at] = low;
+export function band(pen, line, [from, to], sx, sy, { colour, alpha }) {
+  const outline = [];
+  for (let i = from; i < to;) {
+    const x = Math.round(sx(line.x[i])), end = sx.invert(x + 0.5);
+    let least = Infinity, most = -Infinity;
+    do {
+      if (line.low[i] < least) least = line.low[i];
+      if (line.high[i] > most) most = line.high[i];
+      i += 1;
+    } while (i < to && line.x[i] < end);
+    if (most >= least) outline.push([x, sy(most), sy(least)]);
   }
-  if (!tops.some((high, at) => bottoms[at] - high > 1.5)) return;
+  if (!outline.some(([, top, bottom]) => bottom - top > 1.5)) return;
   pen.save();
   Object.assign(pen, { fillStyle: colour, globalAlpha: alpha });
   pen.beginPath();
-  for (let at = 0; at < room; at++) if (tops[at] < Infinity) pen.lineTo(at + first, tops[at]);
-  for (let at = room - 1; at >= 0; at--) if (tops[at] < Infinity) pen.lineTo(at + first, bottoms[at]);
+  for (const [x, top] of outline) pen.lineTo(x, top);
+  for (const [x, , bottom] of outline.reverse()) pen.lineTo(x, bottom);
   pen.fill();
   pen.restore();
 }
 
 // A value that holds until it is changed.
-export function steps(pen, line, values, span, until, sx, sy, { colour, width }) {
+export function steps(pen, line, values, span, until, sx, sy, { colour, width, dash = [] }) {
   const [from, to] = span;
   if (from >= to) return;
   pen.save();
+  pen.setLineDash(dash);
   Object.assign(pen, { strokeStyle: colour, lineWidth: width, lineJoin: "round", lineCap: "round" });
   pen.beginPath();
   let before = NaN;
@@ -185,14 +203,14 @@ export function points(pen, line, values, [from, to], sx, sy, { colour, paper, r
   for (let i = from; i < to; i++) if (Number.isFinite(values[i])) disc(pen, sx(line.x[i]), sy(values[i]), radius, colour, paper);
 }
 
-// Where labels stand: pushed apart, kept inside; those without room are left out (they are in the table).
+// Where labels stand: pushed apart, each by its `tall`, kept inside; those without room are left out (they are in the table).
 export function apart(labels, gap, low, high) {
-  const sorted = [...labels].sort((a, b) => a.y - b.y);
-  for (let i = 0; i < sorted.length; i++) sorted[i].y = Math.max(sorted[i].y, i ? sorted[i - 1].y + gap : low);
-  const over = sorted.length ? sorted.at(-1).y - high : 0;
-  if (over > 0) {
-    sorted.at(-1).y = high;
-    for (let i = sorted.length - 2; i >= 0; i--) sorted[i].y = Math.min(sorted[i].y, sorted[i + 1].y - gap);
+  const sorted = labels.map((label) => ({ tall: gap, ...label })).sort((a, b) => a.y - b.y);
+  for (let i = 0; i < sorted.length; i++) sorted[i].y = Math.max(sorted[i].y, i ? sorted[i - 1].y + sorted[i - 1].tall : low);
+  let bottom = high;
+  for (let i = sorted.length - 1; i >= 0; i--) {
+    sorted[i].y = Math.min(sorted[i].y, bottom - (i === sorted.length - 1 ? sorted[i].tall - gap : sorted[i].tall));
+    bottom = sorted[i].y;
   }
   return sorted.filter((label) => label.y >= low - gap);
 }

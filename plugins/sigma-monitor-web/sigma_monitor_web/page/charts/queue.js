@@ -3,6 +3,7 @@ const MOST = 2; // canvases a frame
 const SHARE = 6; // milliseconds of a frame
 const AHEAD = "200px"; // around what is seen
 
+const known = new Map(); // canvases, with how each was painted last
 const due = new Map();
 const seen = new WeakSet();
 let asked = 0;
@@ -25,12 +26,19 @@ export function watched(canvas) {
   return () => {
     watch.unobserve(canvas);
     due.delete(canvas);
+    known.delete(canvas);
   };
 }
 
 export function paintSoon(canvas, paint) {
+  known.set(canvas, paint);
   due.set(canvas, paint);
   ask();
+}
+
+// Paint all canvases at once, those that cannot be seen too: for paper.
+export function paintAll() {
+  for (const [canvas, paint] of known) paint(canvas);
 }
 
 function run() {

@@ -1,10 +1,10 @@
 // The ticks below all charts.
 import { t } from "../words.js";
-import { prepare, rule, write } from "./paint.js";
+import { rule, write } from "./paint.js";
 import { palette } from "./palette.js";
 
-export function paintRuler(canvas, scene, ratio) {
-  const { frame, sx, axis, small } = scene, colours = palette(), pen = prepare(canvas, frame.width, 32, ratio);
+export function paintRuler(pen, scene) {
+  const { frame, sx, axis, small } = scene, colours = palette();
   const own = { colour: colours["ink-3"], family: colours.family };
   const most = Math.max(2, Math.floor((frame.right - frame.left) / (axis.clock ? 96 : 76)));
   for (const [place, text] of axis.ticks(most)) {

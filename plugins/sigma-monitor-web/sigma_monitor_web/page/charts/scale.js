@@ -29,15 +29,30 @@ export function logTicks(low, high, count) {
   return found.length > 2 ? found : linearTicks(low, high, count).filter((value) => value > 0);
 }
 
-// y of a value in a plot; `log` needs bounds above 0.
+// y of a value in a plot, and with `invert` the value of a y; `log` needs bounds above 0.
 export function vertical({ low, high, height, top = 16, bottom = 16, log = false }) {
   const f = log ? Math.log : (value) => value;
   const from = f(low), span = f(high) - from || 1, room = height - top - bottom;
   const clamp = (value) => Math.min(high, Math.max(low, value));
-  return (value) => height - bottom - ((f(clamp(value)) - from) / span) * room;
+  const sy = (value) => height - bottom - ((f(clamp(value)) - from) / span) * room;
+  sy.invert = (y) => {
+    const at = from + ((height - bottom - y) / room) * span;
+    return log ? Math.exp(at) : at;
+  };
+  return sy;
 }
 
-export const horizontal = ({ low, high, left, right }) => (place) => left + ((place - low) / (high - low || 1)) * (right - left);
+// x of a place on the axis, and with `invert` the place of an x; `log` draws what is below `least` at `least`.
+export function horizontal({ low, high, left, right, log = false, least = 1 }) {
+  const f = log ? (place) => Math.log(Math.max(place, least)) : (place) => place;
+  const from = f(low), span = f(high) - from || 1;
+  const sx = (place) => left + ((f(place) - from) / span) * (right - left);
+  sx.invert = (x) => {
+    const at = from + ((x - left) / (right - left)) * span;
+    return log ? Math.exp(at) : at;
+  };
+  return sx;
+}
 
 // Bounds with some air, from those of the values.
 export function roomy(low, high, log) {

@@ -1,12 +1,13 @@
 // The timeline: the current line is straight, abandoned branches hang below; kept states; the range that confirms a rewind.
 import { html, useLayoutEffect, useRef } from "../lib.js";
-import { actions, epochNow, kept, nearest } from "../playback.js";
+import { actions, kept, nearest } from "../playback.js";
 import { maySteer, store, useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
 import { Canvas } from "./lane.js";
 import { diamond, disc, flag, prepare, rule, write } from "./paint.js";
 import { palette } from "./palette.js";
+import { Pins } from "./reading.js";
 
 const LINE = 50, BELOW = 74, STEP = 16, MOST_ROWS = 3;
 
@@ -16,9 +17,8 @@ export const tallness = (scene) => 92 + (rowsOf(scene) - 1) * STEP;
 // The row below the line in which a branch hangs: the newest highest.
 const rowOf = (scene, number) => BELOW + Math.min(MOST_ROWS - 1, scene.abandoned.length - 1 - scene.abandoned.findIndex((one) => one.number === number)) * STEP;
 
-export function paintTimeline(canvas, scene, picked, ratio) {
+export function paintTimeline(pen, scene, picked) {
   const colours = palette(), { frame, sx, axis, now, small } = scene, height = tallness(scene);
-  const pen = prepare(canvas, frame.width, height, ratio);
   const x = (iteration, second) => sx(axis.place(iteration, second));
   const end = x(now, axis.clock ? scene.about?.second : undefined);
   pen.save();
@@ -106,8 +106,14 @@ function beside(pen, scene, colours) {
   if (end > scene.frame.right + 1) return;
   if (end > scene.frame.right - 24) write(pen, t("now"), at, LINE - 2, strong);
   else write(pen, t("now"), end, LINE - 12, { ...strong, align: "center" });
-  const epochs = scene.about?.epochs, left = Number.isFinite(epochs) ? Math.max(0, epochs - epochNow(scene.state)) : null;
-  if (left !== null) write(pen, left ? t("epochs.left", { n: count(left) }) : t("epochs.none"), at, LINE + 14, { ...own, colour: colours["ink-3"] });
+  for (const text of besides(scene)) write(pen, text, at, LINE + 14, { ...own, colour: colours["ink-3"] });
+}
+
+// What is written at the right of the timeline: how much is left to do, if that is known.
+export function besides({ about }) {
+  if (!Number.isFinite(about?.epochs)) return [];
+  const left = Math.max(0, about.epochs - about.epoch);
+  return [left ? t("epochs.left", { n: count(left) }) : t("epochs.none")];
 }
 
 const spot = (state) => `${t("at.iteration", { n: count(state.iteration) })}, ${t("at.epoch", { n: count(state.epoch) })}`;
@@ -157,8 +163,8 @@ export function Timeline({ scene }) {
   return html`<section class="lane timeline" aria-labelledby="l-timeline">
     <div class="head"><h2 id="l-timeline">${t("timeline")}</h2><p class="note"><b>${t("branch", { n: branch })}</b>${start ? `, ${t("from", { at: count(start) })}` : ""}</p>
       <p class="note">${t("states.kept", { n: states })}</p></div>
-    <div class="plot"><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(canvas, scene, picked)} />
-      <${Range} scene=${scene} picked=${picked} /><span class="cross" aria-hidden="true"></span></div>
+    <div class="plot"><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(prepare(canvas, scene.frame.width, tallness(scene)), scene, picked)} />
+      <${Range} scene=${scene} picked=${picked} /><${Pins} scene=${scene} /><span class="cross" aria-hidden="true"></span></div>
     ${picked ? html`<${Ask} picked=${picked} branch=${branch} newest=${newest} />` : null}
   </section>`;
 }

@@ -1,13 +1,16 @@
 // The lanes of the user, and the subscriptions that they need.
-import { useEffect } from "../lib.js";
+import { useEffect, useMemo } from "../lib.js";
 import { want } from "../session.js";
 import { memory, store, useStore } from "../store.js";
 import { series, usual } from "./lanes.js";
 
 const key = (name) => `lanes.${name}`;
 
-// A chart of the layout: {patterns, hidden, log, title, tall}.
-const lane = ({ patterns, hidden, log = false, title, tall = 194 }, i) => ({ id: `l${i}`, patterns, hidden, log, title, tall });
+// A chart of the layout: {patterns, hidden, log, title, tall, bounds, section}.
+const lane = ({ log = false, tall = 194, ...more }, i) => ({ id: `l${i}`, log, tall, ...more });
+
+// The lanes by section, each section where its first lane is: [[name, lanes]]; those without one are in "".
+export const sections = (lanes) => [...Map.groupBy(lanes, (one) => one.section ?? "")];
 
 // The lanes as a person left them, else those of the layout, else the usual ones; a change is remembered for runs of this name and layout.
 export function useLanes() {
@@ -16,14 +19,16 @@ export function useLanes() {
   const laid = useStore((state) => state.tabs.find((one) => one.view === "train")?.charts), of = JSON.stringify(laid ?? null);
   const put = (next) => { store.set({ lanes: next }); memory.set(key(`${name}.${trainer}`), { of, lanes: next }); };
   const left = name ? memory.get(key(`${name}.${trainer}`), null) : null;
-  const chosen = lanes ?? (left?.of === of ? left.lanes : null) ?? laid?.map(lane) ?? null, shown = chosen ?? usual(entries, trainer);
+  const kept = JSON.stringify(left?.of === of ? left.lanes : null);
+  const chosen = useMemo(() => lanes ?? JSON.parse(kept) ?? laid?.map(lane) ?? null, [lanes, kept, of]);
+  const usually = useMemo(() => usual(entries, trainer), [entries, trainer]), shown = chosen ?? usually, now = () => store.get().lanes ?? shown;
   return {
     lanes: shown,
     chosen, // null: the default ones, which grow with new values
-    change: (id, patch) => put(shown.map((lane) => (lane.id === id ? { ...lane, ...patch } : lane))),
-    remove: (id) => put(shown.filter((lane) => lane.id !== id)),
-    move: (id, way) => put(moved(shown, shown.findIndex((lane) => lane.id === id), way)),
-    add: (pattern, log) => put([...shown, { id: `c${Date.now().toString(36)}`, patterns: [pattern], log, tall: 194 }]),
+    change: (id, patch) => put(now().map((lane) => (lane.id === id ? { ...lane, ...patch } : lane))),
+    remove: (id) => put(now().filter((lane) => lane.id !== id)),
+    move: (id, way) => put(moved(now(), now().findIndex((lane) => lane.id === id), way)),
+    add: (pattern, log) => put([...now(), { id: `c${Date.now().toString(36)}`, patterns: [pattern], log, tall: 194 }]),
     reset: () => { store.set({ lanes: null }); memory.set(key(`${name}.${trainer}`), null); },
   };
 }

@@ -1,7 +1,7 @@
 // Playback: always in sight, the numbers at fixed places, the progress of the whole run along its edge.
 import { html } from "../lib.js";
 import { Icon } from "../widgets/icon.js";
-import { actions, allowed, epochNow, going, kept, left, phase, shelved, summary, wording } from "../playback.js";
+import { actions, allowed, going, kept, left, phase, shelved, summary, wording } from "../playback.js";
 import { ofTrainer, store, useStore } from "../store.js";
 import { count, duration, figure } from "../numbers.js";
 import { t } from "../words.js";
@@ -32,7 +32,7 @@ function Stats({ state }) {
   const [time, unit] = duration(left(state, about));
   const of = (whole) => html` <span>${t("of", { whole })}</span>`;
   return html`<dl class="stats">
-    <div><dt>${t("epoch")}</dt><dd><b>${about ? count(epochNow(state)) : "–"}</b>${about?.epochs ? of(count(about.epochs)) : ""}</dd></div>
+    <div><dt>${t("epoch")}</dt><dd><b>${about ? count(about.epoch) : "–"}</b>${about?.epochs ? of(count(about.epochs)) : ""}</dd></div>
     <div><dt>${t("iteration")}</dt><dd><b>${about ? count(about.iteration) : "–"}</b>${about?.goal ? of(count(about.goal)) : ""}</dd></div>
     <div class="speed"><dt>${t("speed")}</dt><dd><b>${state.speed ? (state.speed >= 100 ? count(state.speed) : figure(state.speed)) : "–"}</b> <span>${t("speed.unit")}</span></dd></div>
     <div class="left"><dt>${t("time.left")}</dt><dd><b>${time}</b> <span class="unit">${unit}</span></dd></div>

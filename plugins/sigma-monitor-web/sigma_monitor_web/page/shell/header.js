@@ -21,8 +21,9 @@ function Run() {
 
 function Link() {
   const connection = useStore((state) => state.connection), steers = useStore((state) => !state.hello || state.hello.scopes.includes("steer"));
-  const calm = connection === "online" || connection === "over";
-  return html`<span class=${`link ${calm ? "" : "off"} ${connection}`}><${Icon} name=${connection === "over" ? "check" : calm ? "dot" : "wait"} /><span>${connection === "online" && !steers ? t("connection.reading") : t(`connection.${connection}`)}</span></span>`;
+  const silent = useStore((state) => state.silent), calm = (connection === "online" && !silent) || connection === "over";
+  const text = silent ? t("connection.silent", { n: silent }) : connection === "online" && !steers ? t("connection.reading") : t(`connection.${connection}`);
+  return html`<span class=${`link ${calm ? "" : "off"} ${connection}`}><${Icon} name=${connection === "over" ? "check" : calm ? "dot" : "wait"} /><span>${text}</span></span>`;
 }
 
 export function Header({ views, view, help }) {

@@ -6,7 +6,10 @@ const KEYS = [
   [["Space"], "key.toggle"], [["→"], "key.iteration"], [["⇧ →"], "key.epoch"], [["R"], "key.rewind"], [["S"], "key.save"], [["U"], "key.undo"],
   [["L"], "key.rate"], [["/"], "key.find"], [["1", null], "key.views"], [["T"], "key.theme"], [["?"], "key.help"],
 ];
-const CHART = [[["←", "→"], "key.chart.read"], [["+", "−"], "key.chart.zoom"], [["0"], "key.chart.whole"]];
+const CHART = [
+  [["←", "→"], "key.chart.read"], [["↑", "↓"], "key.chart.lane"], [["Enter"], "key.chart.pin"], [["+", "−"], "key.chart.zoom"],
+  [["⇧ ↑", "⇧ ↓"], "key.chart.across"], [["⇧ ←", "⇧ →"], "key.chart.move"], [["0"], "key.chart.whole"],
+];
 
 const named = (key) => (key === "Space" ? t("key.space") : key);
 const names = (keys, views) => keys.map((key, i) => html`${i ? (key === null ? " – " : " ") : ""}<kbd>${key === null ? views : named(key)}</kbd>`);

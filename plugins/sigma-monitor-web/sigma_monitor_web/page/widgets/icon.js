@@ -28,6 +28,8 @@ const SIGNS = {
   warn: () => [line("M8 1.8l6.6 12H1.4z", 1.6), solid("M7.2 6h1.6v4H7.2zM7.2 11h1.6v1.5H7.2z")],
   flag: () => [line("M4 1.5V15", 1.6), solid("M4.6 2l7 3-7 3z")],
   left: () => line("M10 3.4L5.4 8l4.6 4.6", 1.7),
+  right: () => line("M6 3.4L10.6 8 6 12.6", 1.7),
+  star: () => html`<path d="M8 1.8l1.9 4 4.4.6-3.2 3 .8 4.4L8 11.7l-3.9 2.1.8-4.4-3.2-3 4.4-.6z" fill="var(--star, none)" stroke="currentColor" stroke-width="1.3" />`,
   plus: () => line("M8 3v10M3 8h10", 1.7),
 };
 

@@ -3,6 +3,7 @@ import { html, useEffect, useState } from "../lib.js";
 import { Address } from "./address.js";
 import { Fate } from "./fate.js";
 import { assign, forget } from "../steer.js";
+import { firstValue } from "../series.js";
 import { maySteer, useStore } from "../store.js";
 import { exact, parsed, tail, title, typed } from "../numbers.js";
 import { t } from "../words.js";
@@ -73,7 +74,7 @@ function Field({ id, entry, form, shown, off, type, send, fate, draft }) {
     onBlur=${() => { if (draft !== null && draft.trim() === "" && numeric) type(null); else if (draft !== null && !(SENT.includes(fate?.state) && draft === typed(fate.value))) send(draft, true); }} />`;
 }
 
-// `last`: the journal's entry for this address: {at, by, before}; `force`: the value in force, where it acts later.
+// `last`: the setting of the journal that its value comes from: {at, by, before}; `force`: the value in force, where it acts later.
 export function Knob({ entry, last, force }) {
   const fate = useStore((state) => state.fates[entry.address]), steers = useStore(maySteer);
   const [draft, type] = useState(null);
@@ -89,13 +90,14 @@ export function Knob({ entry, last, force }) {
   const seen = fate && fate.state !== "idle" && !(fate.state === "applied" && last && last.at > fate.at) ? fate : last ? { state: "applied", at: last.at, by: last.by, was: last.before } : undefined;
   const back = seen?.state === "applied" && seen.was !== undefined && typed(seen.was) !== value ? seen.was : undefined;
   const state = seen?.state ?? "idle";
+  const first = firstValue(entry.address), idle = first === undefined || typed(first) === value ? undefined : t("fate.otherwise", { value: typeof first === "number" ? exact(first) : typed(first) });
   const later = force !== undefined && force !== entry.value ? t("fate.later", { value: exact(force) }) : undefined;
   return html`<div class=${`knob is-${state}`} data-rate=${/learning_rate$/.test(entry.address) ? true : undefined}>
     <div class="knob-top"><label for=${id} title=${entry.doc || undefined}>${title(entry.address)}</label>
       <${Field} ...${{ id, entry, form, shown, type, send, draft, fate: seen }} off=${!steers} />${entry.unit ? html`<span class="note unit">${entry.unit}</span>` : null}</div>
     <${Address} of=${entry.address} />
     ${form.kind === "slider" ? html`<${Slider} ...${{ entry, form, shown, send }} off=${!steers} />` : null}
-    <${Fate} fate=${seen?.why ? { ...seen, why: seen.why.replace(`${entry.address}: `, "") } : seen} stays=${state === "refused" ? value : ""} idle=${later} later=${later}>${back === undefined ? null : html`<button class="link-b" type="button" disabled=${!steers}
+    <${Fate} fate=${seen?.why ? { ...seen, why: seen.why.replace(`${entry.address}: `, "") } : seen} stays=${state === "refused" ? value : ""} idle=${later ?? idle} later=${later}>${back === undefined ? null : html`<button class="link-b" type="button" disabled=${!steers}
       onClick=${() => send(typed(back), true)}>${t("fate.back", { value: typeof back === "number" ? exact(back) : typed(back) })}</button>`}<//>
   </div>`;
 }

@@ -5,7 +5,7 @@ import { Knob } from "./knob.js";
 import { Icon } from "./icon.js";
 import { memory, store, useStore } from "../store.js";
 import { told } from "../charts/marks.js";
-import { whole } from "../series.js";
+import { Settings } from "../origin.js";
 import { tail, title } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -24,17 +24,6 @@ export function shown(entries, pinned, trainer) {
   const usual = mine.sort((a, b) => rank(a) - rank(b)).slice(0, SHOWN);
   const asked = pinned.map((address) => settable.find((entry) => entry.address === address)).filter(Boolean);
   return [...usual, ...asked.filter((entry) => !usual.includes(entry))];
-}
-
-// The journal's entry for each address: when it was last set, by whom, and the previous value.
-function lasts(journal, trainer, branches) {
-  let found = [];
-  for (const { row, before, to } of told(journal, trainer, branches)) {
-    if (row.command === "set") found.push({ address: whole(row), at: row.iteration, by: row.by, before });
-    if (to !== undefined) found = found.filter((one) => one.at <= to);
-    if (row.command === "undo") found.splice(Math.max(0, found.findLastIndex((one) => !one.by)), 1);
-  }
-  return new Map(found.map((one) => [one.address, one]));
 }
 
 const choices = (entries, text) => {
@@ -57,10 +46,11 @@ export function Knobs() {
     if (!pinned.includes(address)) put([...pinned, address]);
     requestAnimationFrame(() => document.getElementById(`k-${address.replace(/\W/g, "-")}`)?.focus());
   };
-  const all = shown(entries, pinned, trainer), known = lasts(journal, trainer, branches);
+  const all = shown(entries, pinned, trainer), settings = new Settings();
+  told(journal, trainer, branches, undefined, settings);
   return html`<section class="card" id="live-values" aria-labelledby="h-live">
     <div class="card-head"><h2 id="h-live">${t("live")}</h2><${Combobox} id="find-address" class="push" hint="/" label=${t("live.find")} placeholder=${t("live.find")} options=${(text) => choices(entries, text)} chosen=${find} /></div>
     ${undo?.state === "refused" ? html`<p class="fate refused alone"><${Icon} name="no" /><span>${undo.why}</span></p>` : null}
-    <div class="knobs">${all.length ? all.map((entry) => html`<${Knob} key=${entry.address} entry=${entry} last=${known.get(entry.address)} force=${inForce(entries, entry)} />`) : html`<p class="empty">${t("live.none")}</p>`}</div>
+    <div class="knobs">${all.length ? all.map((entry) => html`<${Knob} key=${entry.address} entry=${entry} last=${settings.origin(entry)} force=${inForce(entries, entry)} />`) : html`<p class="empty">${t("live.none")}</p>`}</div>
   </section>`;
 }

@@ -1,4 +1,6 @@
-"""Sums of vectors by an exchange of slices, without Ray: what a member sends to others, and what it waits for.
+"""Sums of vectors by an exchange of slices, for transports whose workers share no memory.
+
+These say what a member sends to others, and what it waits for; the transport carries the packets.
 
 In an iteration, each member sends every other one its slice of the vectors of the own shards, with their notes. It
 adds its slice over all shards, in the order of :func:`merge_in_tree`, and sends the sum to all others. Small vectors
@@ -14,7 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from attrs import define, field, frozen
 
-from sigma_kernel.contracts import Position, ShardPart, ShardSum, merge_in_tree
+from sigma_kernel.contracts.grouping import Position, ShardPart, ShardSum
+from sigma_kernel.contracts.steering import merge_in_tree
 
 SMALL = 1 << 17  # bytes of the vectors of all shards that are sent whole
 Vectors = Mapping[str, np.ndarray]

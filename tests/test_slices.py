@@ -1,8 +1,7 @@
-"""Sums by an exchange of slices, with packets that arrive in any order, and without Ray."""
+"""Sums by an exchange of slices, with packets that arrive in any order."""
 
 from __future__ import annotations
 
-import io
 import random
 import threading
 import time
@@ -10,10 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from sigma_kernel.contracts import Commit, ComputeOrder, JoinOrder, Position, ShardPart, ShardSum, merge_in_tree
-from sigma_operator_ray.actor import PrintedLines
-from sigma_operator_ray.channel import JoinMessage, PrintedLine, RayChannel
-from sigma_operator_ray.slices import SMALL, Mailbox, Packet, PartsPacket, SliceSum, SumKey, cut_slice
+from sigma_kernel.contracts import Position, ShardPart, ShardSum, merge_in_tree
+from sigma_kernel.slices import SMALL, Mailbox, Packet, PartsPacket, SliceSum, SumKey, cut_slice
 
 HERE = SumKey(3, Position(0, 7))
 
@@ -95,30 +92,3 @@ def test_the_end_of_a_generation_ends_the_wait_for_its_packets() -> None:
     threading.Timer(0.1, box.begin_generation, [9]).start()
     assert box.take(SumKey(8, Position()), began + 30) == []
     assert time.monotonic() - began < 10
-
-
-def test_a_sum_is_none_for_a_generation_that_the_worker_is_not_in() -> None:
-    channel, commit = RayChannel(0), Commit(Position())
-    order = ComputeOrder(0, 2, commit, Position(0, 1), {}, {0: (0,)})
-    part = draw_parts(1, 4)
-    assert channel.sum(order, Position(), part, 1, 0.0) is None
-    channel.take([JoinMessage(JoinOrder(0, 2, commit, (0,), None), {}, [])])
-    assert channel.sum(order, Position(), part, 1, 0.0) is not None
-    channel.take([JoinMessage(JoinOrder(0, 3, commit, (0,), None), {}, [])])
-    assert channel.sum(order, Position(), part, 1, 0.0) is None
-    channel.take([JoinMessage(JoinOrder(0, 2, commit, (0,), None), {}, [])])  # late
-    assert channel.sum(order, Position(), part, 1, 0.0) is None
-
-
-def test_lines_are_sent_once_they_end_and_those_of_ray_are_not() -> None:
-    channel, stream = RayChannel(4), io.StringIO()
-    lines = PrintedLines(stream, channel)
-    print(":actor_name:worker 4\ngood", end=" ", file=lines)
-    print("day", file=lines)
-    print("no end", end="", file=lines)
-    lines.end()
-    lines.end()
-    channel.tell(None)
-    assert channel.poll() == [PrintedLine(4, "good day"), PrintedLine(4, "no end")]
-    assert channel.poll() is None
-    assert stream.getvalue() == ":actor_name:worker 4\ngood day\nno end\n"
