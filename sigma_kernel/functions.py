@@ -12,9 +12,10 @@ equal operands one half for each; ``where`` that of the chosen operand, even if 
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from sigma_kernel.graph.calculus import (
     evaluate as evaluate, gradient as gradient, hessian_vector_product as hessian_vector_product,
 )  # fmt: skip
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
+from sigma_kernel.graph.mistakes import explain_mistakes, unknown_function
 from sigma_kernel.graph.node import (
     Axis, Node, Shape, Spec, axes, constant as constant, trace_open, place, symbol as symbol, trace as trace,
 )  # fmt: skip
@@ -399,3 +401,14 @@ def _run_body(body: Callable[..., Any], operands: Sequence[Node], carries: int) 
             return (*after, *outputs)
         case result:
             raise SigmaGraphError(f"scan: the body must return ([{carries} new carries], [outputs]), not {result!r}.")
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+_NAMES = [name for name, row in globals().items() if inspect.isfunction(row) and row.__module__ == __name__]
+globals().update({name: explain_mistakes(globals()[name]) for name in _NAMES if not name.startswith("_")})
+
+if not TYPE_CHECKING:  # where any name would pass
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise an error that names a function that is similar, or does the same."""
+        raise unknown_function(name, [*_NAMES, *ops.OPS, "gradient", "evaluate", "constant"])
