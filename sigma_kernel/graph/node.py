@@ -39,11 +39,11 @@ REFLECTED = {  # methods for ``array * node`` and the like, which NumPy calls as
     np.bitwise_and: "__rand__", np.bitwise_or: "__ror__",
 }  # fmt: skip
 INSTEAD = {  # what to write for attributes that arrays have and nodes do not
-    "all": "f.min", "any": "f.max", "argmax": "f.argmax", "argmin": "f.argmax of -x", "clip": "f.clip",
-    "copy": "x itself", "cumsum": "f.scan", "dot": "@", "item": "x[0]", "ravel": "x.reshape(-1)",
-    "flatten": "x.reshape(-1)", "repeat": "f.stretch", "round": "f.floor(x + 0.5)", "squeeze": "f.squeeze",
-    "std": "f.sqrt of f.variance", "swapaxes": "f.swap_axes", "take": "f.take", "transpose": "f.permute",
-    "var": "f.variance",
+    "all": "f.min", "any": "f.max", "argmax": "f.argmax", "argmin": "f.argmax of -x", "argsort": "f.argsort",
+    "clip": "f.clip", "copy": "x itself", "cumsum": "f.cumsum", "dot": "@", "flatten": "x.reshape(-1)",
+    "item": "x[0]", "prod": "f.prod", "ravel": "x.reshape(-1)", "repeat": "f.stretch",
+    "round": "f.floor(x + 0.5)", "sort": "f.sort", "squeeze": "f.squeeze", "std": "f.sqrt of f.variance",
+    "swapaxes": "f.swap_axes", "take": "f.take", "transpose": "f.permute", "var": "f.variance",
 }  # fmt: skip
 _HELD = {np.dtype(name).type for name in DTYPES if name != "bfloat16"}  # types of the entries of NumPy's arrays
 ALIGNMENT = 64  # bytes; the alignment of arrays: one cache line, and the widest vector register
