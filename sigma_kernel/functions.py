@@ -281,9 +281,10 @@ def solve(a: Array, b: Other[Array]) -> Array:
 
     Leading axes broadcast. The solution of a singular matrix is NaN.
     """
-    vector = len(np.shape(b)) == 1
-    result = matrices.solve(a, expand(b, 1) if vector else b)  # type: ignore[arg-type]
-    return squeeze(result, -1) if vector else result  # type: ignore[return-value]
+    right: Any = b if hasattr(b, "shape") else np.asarray(b)
+    vector = len(right.shape) == 1
+    result: Array = matrices.solve(a, expand(right, 1) if vector else right)
+    return squeeze(result, -1) if vector else result
 
 
 def cholesky(a: Array) -> Array:
@@ -315,7 +316,8 @@ def rfft(x: Array, axis: int = -1) -> Array:
 
     The axis of n entries becomes one of ``n // 2 + 1`` frequencies; the others are their complex conjugates.
     """
-    at, last = place(x.shape, axis), len(x.shape) - 1
+    at: int = place(x.shape, axis)
+    last: int = len(x.shape) - 1
     spectrum = spectra.rfft(permute(x, [*range(at), *range(at + 1, last + 1), at]))
     return permute(spectrum, [*range(at), last, *range(at, last), last + 1])
 
@@ -326,7 +328,8 @@ def irfft(y: Array, n: int | None = None, axis: int = -1) -> Array:
     The axis is counted without the last one, of real and imaginary parts. There are n entries: by default
     ``2 * (frequencies - 1)``, an even number.
     """
-    at, last = place(y.shape[:-1], axis), len(y.shape) - 2
+    at: int = place(y.shape[:-1], axis)
+    last: int = len(y.shape) - 2
     spectrum = permute(y, [*range(at), *range(at + 1, last + 1), at, last + 1])
     signal = spectra.irfft(spectrum, n=2 * (y.shape[at] - 1) if n is None else n)
     return permute(signal, [*range(at), last, *range(at, last)])

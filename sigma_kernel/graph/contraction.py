@@ -37,7 +37,7 @@ class Factor:
         """Return the factor without the axes that are not among the labels."""
         gone = tuple(i for i, label in enumerate(self.labels) if label not in labels)
         left = tuple(label for label in self.labels if label in labels)
-        return Factor(_without(ops.sum(self.array, axis=gone), gone), left) if gone else self
+        return Factor(_drop_axes(ops.sum(self.array, axis=gone), gone), left) if gone else self
 
     def side(self, label: Label) -> int:
         """Return the side of the axis with a label."""
@@ -111,7 +111,7 @@ def _find_sides(subscripts: str, terms: Sequence[Sequence[Label]], operands: Seq
 def _factor(x: Any, term: Sequence[Label], sides: dict[Label, int]) -> Factor:
     """Return an operand as a factor: without sides of 1 that broadcast, and with the diagonals of equal labels."""
     gone = tuple(i for i, label in enumerate(term) if x.shape[i] == 1 != sides[label])
-    labels, x = [label for i, label in enumerate(term) if i not in gone], _without(x, gone)
+    labels, x = [label for i, label in enumerate(term) if i not in gone], _drop_axes(x, gone)
     while len({*labels}) < len(labels):
         label = next(label for label in labels if labels.count(label) > 1)
         first, second = [i for i, other in enumerate(labels) if other == label][:2]
@@ -121,7 +121,7 @@ def _factor(x: Any, term: Sequence[Label], sides: dict[Label, int]) -> Factor:
     return Factor(x, tuple(labels))
 
 
-def _without(x: Any, axes: Collection[int]) -> Any:
+def _drop_axes(x: Any, axes: Collection[int]) -> Any:
     """Return an array without axes of side 1."""
     return ops.reshape(x, shape=tuple(s for i, s in enumerate(x.shape) if i not in axes)) if axes else x
 

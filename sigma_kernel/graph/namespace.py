@@ -114,7 +114,7 @@ class Namespace:
     inside: Callable[[str, Array, int], None] = lambda op, places, side: None
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     own: Mapping[str, Callable[..., Any]] = field(factory=dict)
-    kernels: Kernels = field(factory=dict)
+    kernels: Kernels = field(factory=dict[str, Any])
 
     def dtype(self, name: str) -> Any:
         """Return the namespace's dtype; raises SigmaGraphError if it lacks it."""

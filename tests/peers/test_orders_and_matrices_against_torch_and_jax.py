@@ -45,7 +45,7 @@ SIZES = [(3, 4), (2, 1), (2, 0), (5, 7, 3), (1, 257)]
 CASES: dict[str, tuple[Any, Any, Any, list[tuple[np.ndarray, ...]]]] = {
     "sort": (f.sort, lambda x: torch.sort(x, stable=True)[0], jnp.sort, [(numbers(*s),) for s in SIZES]),
     "sort downwards along an axis": (
-        lambda x: f.sort(x, 0, descending=True), lambda x: torch.sort(x, 0, descending=True, stable=True)[0],
+        lambda x: f.sort(x, 0, descending=True), lambda x: torch.sort(x, dim=0, descending=True, stable=True)[0],
         lambda x: jnp.sort(x, 0, descending=True), [(numbers(*s),) for s in SIZES],
     ),
     "top_k": (
@@ -175,7 +175,7 @@ ODD = np.array([[3.0, 1.0, 3.0, np.nan, -np.inf], [np.inf, np.inf, 0.0, -0.0, np
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_orders_of_ties_and_missing_numbers_are_those_of_torch(axis: int, descending: bool) -> None:
-    values, places = torch.sort(torch.tensor(ODD), axis, descending=descending, stable=True)
+    values, places = torch.sort(torch.tensor(ODD), dim=axis, descending=descending, stable=True)
     np.testing.assert_array_equal(f.argsort(ODD, axis, descending), places.numpy())
     np.testing.assert_array_equal(f.sort(ODD, axis, descending), values.numpy())
 

@@ -128,7 +128,7 @@ def _integers() -> Iterator[Sample]:
         yield from (Sample(op, (x[:, None], x)) for op in elementwise(shapes.binary, NUMBERS))
         yield from (Sample("mod", (x, np.array(y).astype(dtype))) for y in (0, -1, -3, 5))
         yield from (Sample(op, (x,), {"axis": (0,)}) for op in ("sum", "max", "prod"))
-        yield from _ordered(x[[3, 0, 7, 3, 0]], 0)
+        yield from _orders(x[[3, 0, 7, 3, 0]], 0)
         yield from (Sample("cast", (x,), {"dtype": other}) for other in (*INTEGERS, "bool", "float32", "float64"))
         yield Sample("matmul", (x[None], x[:, None]))
 
@@ -147,25 +147,25 @@ def _narrow() -> Iterator[Sample]:
 
 
 def _reductions() -> Iterator[Sample]:
-    yield from _ordered(np.concatenate([FLOATS, FLOATS[::-1]]), 0)
+    yield from _orders(np.concatenate([FLOATS, FLOATS[::-1]]), 0)
     tied = np.array([[1.0, 3.0, 3.0], [np.nan, 1.0, np.nan], [-np.inf] * 3, [np.inf, -np.inf, 2.0], [0.0, 5.0, np.nan]])
     for axis in (0, 1):
         yield from (Sample(op, (tied,), {"axis": (axis,)}) for op in ("sum", "max"))
         yield from (Sample(op, (tied,), {"axis": axis}) for op in ("argmax", "softmax", "log_softmax"))
-        yield from _ordered(tied, axis)
+        yield from _orders(tied, axis)
     for shape in ((0,), (0, 3), (3, 0), (2, 0, 3)):
         axes = [(k,) for k in range(len(shape))]
         yield from (Sample("sum", (np.ones(shape),), {"axis": axis}) for axis in [*axes, tuple(range(len(shape)))])
         yield from (Sample("max", (np.ones(shape),), {"axis": axis}) for axis in axes if shape[axis[0]])
         yield from (Sample("prod", (np.ones(shape),), {"axis": axis}) for axis in axes)
-        yield from (sample for (axis,) in axes for sample in _ordered(np.ones(shape), axis))
+        yield from (sample for (axis,) in axes for sample in _orders(np.ones(shape), axis))
         yield from (Sample("concat", (np.ones(shape), np.ones(shape)), {"axis": axis}) for (axis,) in axes)
     how: dict[str, Any] = {"window": (1, 2), "stride": (1, 1), "padding": ((0, 0), (1, 0))}
     for x in (tied[None, None], np.zeros((0, 2, 3, 4))):
         yield from (Sample(op, (x,), how) for op in ("max_pool", "pool_argmax", "sum_pool"))
 
 
-def _ordered(x: np.ndarray, axis: int) -> Iterator[Sample]:
+def _orders(x: np.ndarray, axis: int) -> Iterator[Sample]:
     """Yield ops along an axis, whose order is defined for NaN and for equal entries."""
     yield Sample("prod", (x,), {"axis": (axis,)})
     for turned in (False, True):
