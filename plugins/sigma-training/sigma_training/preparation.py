@@ -385,7 +385,7 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
     return ready
 
 
-def first_rows(data: Dataset, ready: Callable[[Host], Host], model: Model, count: int) -> Host:
+def first_rows(data: Dataset, ready: Callable[[Mapping[str, Any]], Host], model: Model, count: int) -> Host:
     """Return so many first rows of a data set, or all if there are fewer: the sections of inputs, prepared."""
     blocks, held, sections = list[Host](), 0, model.network.sections(costs=False)
     for number in range(data.blocks):

@@ -145,8 +145,10 @@ class GroupDriver:
         run = self.current.present
         self._share(run)
         state, setup = run.state, run.setup
-        live = {"workers": state.workers(setup), "every": state.every(setup), "staleness": state.staleness(setup)}
-        live["end"] = end_iteration(run)
+        live = {
+            "workers": state.workers(setup), "every": state.every(setup), "staleness": state.staleness(setup),
+            "end": end_iteration(run),
+        }  # fmt: skip
         records, saved = self._run_burst(len(batches.rows), live)
         if ages := write_ages(records.ages):
             self.current.note({"event": AGES, AGES: ages})
