@@ -140,7 +140,7 @@ class Runner:
                 if course.signals:  # that came while the files were opened
                     course.stop(interrupted=True)
                 self.owner.start_monitors(progress)
-            self.participants.begin(**self._about(course))
+            self.participants.begin(**self._describe_course(course))
         except BaseException:
             for trainer in course.claimed:
                 trainer.leave()
@@ -173,14 +173,14 @@ class Runner:
         except SigmaStateError as error:
             course.fail(error)
             self._end(course)
-        self.participants.end(course.failure, summary, **self._about(course))
+        self.participants.end(course.failure, summary, **self._describe_course(course))
         self._close_files()
         if course.failure is not None:
             raise course.failure
         assert summary is not None  # without one there is a failure
         return summary
 
-    def _about(self, course: Course) -> dict[str, Any]:
+    def _describe_course(self, course: Course) -> dict[str, Any]:
         """Return what plugins learn of a course."""
         return {"environment": self.owner, "trainers": [trainer.name for trainer in course.trainers]}
 
