@@ -175,6 +175,7 @@ from sigma_kernel.network.tracing import Trace as Trace
 from sigma_kernel.plugins.catalogue import Lowerings as Lowerings
 from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
+from sigma_kernel.plugins.specs import RunOption as RunOption
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.addresses import matches as matches
 from sigma_kernel.registry.registry import Registry as Registry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,6 +132,15 @@ class CostLayer(Layer):
         """Return the prediction for an output, such as probabilities for logits."""
         return output
 
+    def predict(self, context: Context, output: Node) -> Node:
+        """Return the prediction for an output, by default that of :meth:`prediction`.
+
+        A cost whose own parameters predict, such as a cost of angles to the directions of classes, overrides this one.
+        ``context`` has the values of its ``parameters``, ``state`` and ``live`` settings by name; targets are unknown,
+        and nothing is random.
+        """
+        return self.prediction(output)
+
     def output_size(self, targets: Spec, classes: int = 0) -> int | None:
         """Return the last side of an output that fits targets of this spec; None if they do not say it.
 
@@ -152,7 +161,8 @@ class Initialiser(Settled):
     """Draw the initial values of a parameter, or of an entry of layer state.
 
     One whose values come from ``outside``, such as from a file that may change or go, declares that. A run folder then
-    keeps the values, so that a resume, a replay and a reset do not need it any more.
+    keeps the values, so that a resume, a replay and a reset do not need it any more. It also keeps those of one that
+    reads rows of the data.
     """
 
     outside: ClassVar[bool] = False
@@ -165,6 +175,22 @@ class Initialiser(Settled):
         """
         return {}
 
+    @property
+    def reads_rows(self) -> int:
+        """Return how many of the first rows of the training data :meth:`fit` is to see; by default none."""
+        return 0
+
     @abstractmethod
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return values of the parameter's shape, in float64."""
+
+    def fit(
+        self, address: str, parameter: Parameter, values: np.ndarray, run: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Return values fitted to data, given those that :meth:`values` has returned; called if it reads rows.
+
+        ``run(values)`` returns the output of the parameter's layer for these rows, prepared and not augmented, with
+        these values in evaluation: in float64, a row for each. Parameters are fitted in the order of the network, so
+        that the layers before have their final values.
+        """
+        return values

@@ -14,7 +14,14 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from sigma_kernel import __version__
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, name_components, suggest_name
+from sigma_kernel.errors import (
+    SigmaConfigError,
+    SigmaPluginError,
+    introduce_errors,
+    name_components,
+    suggest_name,
+    warn,
+)
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.discovery import Plugin, find, list_installed, normal, reason, requires
 from sigma_kernel.plugins.own import TRUST, import_object
@@ -31,7 +38,8 @@ DEFAULT = "default"  # in place of a distribution: the name after it is a role
 class Catalogue:
     """The plugins of a process, and the components of ready ones.
 
-    If several offer a name, it means the component of the first in ``prefer``, names of distributions.
+    If several offer a name, it means the component of the first in ``prefer``, names of distributions, or else, with a
+    warning, that of the default set.
     """
 
     def __init__(self, plugins: tuple[Plugin, ...], prefer: Iterable[str] = (), trusted: Iterable[str] = ()) -> None:
@@ -71,11 +79,26 @@ class Catalogue:
             raise SigmaPluginError(f"plugin {name!r}: not installed.{hint} `sigma plugins` lists them.")
         return by_name[normal(name)]
 
+    def call(self, name: str, spec: str, **given: Any) -> list[Any]:
+        """Return what the implementations of a hookspec in a plugin return, those of its module.
+
+        Raises SigmaPluginError if the plugin is not ready, and SigmaComponentError for an exception of its code.
+        """
+        plugin = self.plugin(name)
+        if plugin.state != "ready":
+            raise SigmaPluginError(f"plugin {name!r}: {_absence(plugin, 'takes part in this run')}")
+        caller = getattr(plugin.hooks, spec)
+        for implementation in caller.get_hookimpls():
+            with introduce_errors(f"plugin {plugin.name}", implementation.function):
+                return list(caller(**given))
+        return []
+
     def resolve(self, kind: str, name: str, what: str = "") -> Component:
         """Return the component called ``name`` or ``distribution:name``; ``what`` it is, by default its kind.
 
         ``default:role`` is the component that is the default for a role: of a preferred distribution, or else of the
         project's own rooms, or else of the only one that offers it.
+        A short name that a plugin of the default set and another one offer is that of the default set, with a warning.
         Raises SigmaConfigError for an unknown or ambiguous name, and SigmaPluginError if the plugin that offers it is
         missing, disabled or quarantined.
         """
@@ -86,14 +109,9 @@ class Catalogue:
             own = wanted == DEFAULT or kind == "command"  # short names in journals are the project's
             prefer = (*self.prefer, *rooms.offers()) if own else self.prefer
             candidates = [c for wanted in prefer for c in candidates if c.distribution == wanted][:1] or candidates
-        if len(candidates) > 1:
-            offers = " and ".join(c.distribution for c in candidates)
-            remedy = f"Write {' or '.join(repr(c.full_name) for c in candidates)}, prefer one ([run] prefer = [...])"
-            both = f"{what or kind} {name!r}: {offers} both offer it"
-            raise SigmaConfigError(f"{both}. {remedy}, or disable one (--no-plugin).")
         if not candidates:
             self._refuse(kind, short, wanted, what or kind)
-        return candidates[0]
+        return candidates[0] if len(candidates) == 1 else _settle(f"{what or kind} {name!r}", candidates)
 
     def offers(self, kind: str, name: str) -> bool:
         """Return whether a plugin that is ready offers a component of this name, or for this ``default:role``."""
@@ -173,6 +191,17 @@ class Catalogue:
         raise SigmaConfigError(f"{what} {name!r}: no plugin offers it.{hint}{also}")
 
 
+def _settle(what: str, candidates: list[Component]) -> Component:
+    """Return the component of the default set, and warn of the others; raise SigmaConfigError if there is none."""
+    own = [c for c in candidates if c.distribution in rooms.default_set()]
+    both = f"{what}: {' and '.join(c.distribution for c in candidates)} both offer it."
+    remedy = f"Write {' or '.join(repr(c.full_name) for c in candidates)}, prefer one ([run] prefer = [...])"
+    if len(own) != 1:
+        raise SigmaConfigError(f"{both} {remedy}, or disable one (--no-plugin).")
+    warn(f"{both} It means {own[0].full_name!r}, which is in the default set. {remedy}, or disable the other.")
+    return own[0]
+
+
 def load(component: Component) -> Any:
     """Import the object of a component; any exception becomes a SigmaPluginError with a remedy."""
     module, _, attribute = component.path.partition(":")
@@ -205,10 +234,11 @@ class Lowerings:
         return self.get(str(op)) is not None
 
 
-def _absence(plugin: Plugin) -> str:
+def _absence(plugin: Plugin, does: str = "") -> str:
     if plugin.disabled:
-        return f"{plugin.name} offers it, but is disabled by --no-plugin or {DISABLE}."
-    return f"{plugin.name} should offer it, but is broken ({plugin.reason}). See `sigma plugins show {plugin.name}`."
+        return f"{plugin.name} {does or 'offers it'}, but is disabled by --no-plugin or {DISABLE}."
+    remedy = f"See `sigma plugins show {plugin.name}`."
+    return f"{plugin.name} {does or 'should offer it'}, but is broken ({plugin.reason}). {remedy}"
 
 
 def catalogue(*only: str) -> Catalogue:

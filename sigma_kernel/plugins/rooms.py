@@ -1,9 +1,10 @@
 """The components of the project's own rooms, so that errors can name the distribution to install, and from where.
 
-``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
-``python -m sigma_testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
-written by hand, ``planned``, and the ``reference`` among backends. ``moved`` has the former full names of components in
-other rooms, by kind. ``imports``, written by hand, says where modules and names that plugins import have gone.
+``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by ``python -m
+sigma_testing.generate``; the summaries of ``commands``, the ``defaults`` by kind and role, and the rooms of the
+``default_set``, which sigma-ml requires; and, written by hand, ``planned``, and the ``reference`` among backends.
+``moved`` has the former full names of components in other rooms, by kind. ``imports``, written by hand, says where
+modules and names that plugins import have gone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ def _read_rooms() -> dict[str, Table]:
 def offers() -> Table:
     """Return the offered and planned components of the project's rooms."""
     return _read_rooms()["planned"] | _read_rooms()["offered"]
+
+
+def default_set() -> list[str]:
+    """Return the rooms of the default set, whose components short names mean."""
+    return str(_read_rooms()["default_set"]).split()
 
 
 def reference() -> str:

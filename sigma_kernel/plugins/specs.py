@@ -13,12 +13,15 @@ A plugin is a distribution with one entry point in the group ``sigma_kernel.plug
 
 The object of a component is imported on first use. Commands of ``sigma``, the kind ``verb``, are also entry points of
 the group ``sigma_kernel.verbs``, so that ``sigma`` knows their names without importing the plugin.
+
+The other hookspecs are called for the plugins that a run names, ``[run] plugins = ["acme-layers"]``; options of
+``sigma run`` are those of all plugins.  An implementation takes the arguments that it needs, and imports inside.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pluggy import HookimplMarker, HookspecMarker
 
@@ -80,6 +83,39 @@ class Component(NamedTuple):
         return f"{self.distribution}:{self.name}"
 
 
+class RunOption(NamedTuple):
+    """An option of ``sigma run``: its name, its help, and what it assigns in the configuration.
+
+    Each of the ``assignments`` is ``key=value``, as for ``--set``, with the value of the option in place of
+    ``{value}``. Without any ``{value}``, the option is a flag.
+    """
+
+    name: str
+    help: str
+    assignments: tuple[str, ...]
+
+    @property
+    def is_flag(self) -> bool:
+        """Return whether it takes no value."""
+        return not any("{value}" in assignment for assignment in self.assignments)
+
+    def assign(self, value: str = "") -> list[str]:
+        """Return its assignments for a value."""
+        return [assignment.replace("{value}", value) for assignment in self.assignments]
+
+
+def check_option(option: object) -> None:
+    """Raise SigmaPluginError unless this is a well-formed option of ``sigma run``."""
+    if not isinstance(option, RunOption):
+        raise SigmaPluginError(f"sigma_run_options() returned {option!r}, which is not a RunOption.")
+    if not re.fullmatch(r"--[a-z][a-z0-9-]*+", str(option.name)):
+        raise SigmaPluginError(f"RunOption: name {option.name!r} is not of the form '--notify'.")
+    texts = option.assignments if isinstance(option.assignments, tuple | list) else [None]
+    if not texts or not all(isinstance(text, str) and "=" in text for text in texts):
+        form, given = "('hooks.tell.to={value}',)", option.assignments
+        raise SigmaPluginError(f"RunOption {option.name}: assignments {given!r} is not of the form {form}.")
+
+
 def check_component(record: object) -> None:
     """Raise SigmaPluginError unless this is a well-formed component of a known kind."""
     if not isinstance(record, Component):
@@ -100,3 +136,30 @@ def check_component(record: object) -> None:
 def sigma_components() -> list[Component]:
     """Return the records of all components that this plugin offers, without importing them."""
     return []
+
+
+@hookspec
+def sigma_run_options() -> list[RunOption]:
+    """Return the options that this plugin adds to ``sigma run``."""
+    return []
+
+
+@hookspec
+def sigma_run_begins(environment: Any, trainers: list[str]) -> None:
+    """Act when a call of ``run`` or ``fit`` begins: trainers are prepared, files open, and no iteration has run.
+
+    ``trainers`` are the names of those that train. An error ends the call before it trains.
+    """
+
+
+@hookspec
+def sigma_run_ends(environment: Any, trainers: list[str], summary: Any) -> None:
+    """Act when a call of ``run`` or ``fit`` has ended, also after an interruption: all is saved, files are still open.
+
+    ``summary`` is what ``run`` returns. An error is logged.
+    """
+
+
+@hookspec
+def sigma_run_fails(environment: Any, trainers: list[str], error: BaseException) -> None:
+    """Act when a call of ``run`` or ``fit`` has failed, in place of :func:`sigma_run_ends`; an error is logged."""

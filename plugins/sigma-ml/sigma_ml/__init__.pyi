@@ -108,6 +108,7 @@ from sigma_kernel import ReplaceState as ReplaceState
 from sigma_kernel import Resize as Resize
 from sigma_kernel import RowLosses as RowLosses
 from sigma_kernel import RowWriter as RowWriter
+from sigma_kernel import RunOption as RunOption
 from sigma_kernel import Schedule as Schedule
 from sigma_kernel import SentCommand as SentCommand
 from sigma_kernel import ShardPart as ShardPart

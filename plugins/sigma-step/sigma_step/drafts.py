@@ -237,7 +237,8 @@ class Aim:
         """Return the new slots by their names in the state, without counts of updates that nothing reads."""
         new, parameters = self.update.slots, self.update.parameters.values()
         read = set(Graph((), (*parameters, *(node for (_, name), node in new.items() if name != COUNT))))
-        return {self.draft.model.slot(*x): n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
+        wanted = {x: n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
+        return {self.draft.model.slot(a or f"{self.head}.", name): n for (a, name), n in wanted.items()}
 
     def _unless_skipped(self, done: Update) -> Update:
         """Return an update that changes nothing where a gradient is not finite."""
@@ -271,8 +272,9 @@ class Aim:
         return self.draft.model.tags(address)
 
     def slot(self, address: str, name: str) -> Node:
-        """Return a slot."""
-        return self.draft.entry(self.draft.model.slot(address, name), self.draft.slots[address, name][0])
+        """Return a slot; without an address, one that all parameters of the optimiser share."""
+        place = address or f"{self.head}.", name
+        return self.draft.entry(self.draft.model.slot(*place), self.draft.slots[place][0])
 
     # -- what the optimiser makes of it --------------------------------------------------------------------------------
     @cached_property
@@ -282,7 +284,10 @@ class Aim:
         Raises SigmaComponentError if it does not match the parameters and slots.
         """
         optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
+        if not parameters:  # all are frozen
+            return Update({})
         slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
+        slots |= {("", n): spec for (owner, n), (spec, _) in self.draft.slots.items() if owner == f"{self.head}."}
         specs: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
         with introduce_errors(self.head, optimiser), originating(self.head):
             update = optimiser.build(self)
@@ -309,7 +314,8 @@ def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[
             raise SigmaComponentError(f"build() must return {wanted} (got {what}).")
         expect(node.spec == known[place], f"{place!r} is {known[place]}, and must keep shape and dtype", node)
     for address, slot in (place for place in slots if place not in update.slots):
-        does_not = f"does not return the slot {slot!r} of {address!r}, which slots() declares"
+        whose = f" of {address!r}, which slots() declares" if address else ", which shared_slots() declares"
+        does_not = f"does not return the slot {slot!r}{whose}"
         raise SigmaComponentError(f"build() {does_not}. Return it, if only as it was.")
 
 

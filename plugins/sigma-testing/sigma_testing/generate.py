@@ -24,7 +24,7 @@ from sigma_kernel.graph import ops
 from sigma_kernel.lazy import HEADER, Exports
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.discovery import Plugin
+from sigma_kernel.plugins.discovery import Plugin, requires
 
 
 def packages() -> Iterator[str]:
@@ -75,6 +75,8 @@ def table(plugins: Iterable[Plugin]) -> str:
         document["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name
     for record in (record for plugin in plugins for record in plugin.components if record.formerly):
         document["moved"].setdefault(record.kind, {})[record.formerly] = record.full_name
+    if required := requires("sigma-ml"):
+        document["default_set"] = " ".join(name for name in sorted(required) if name in document["offered"])
     for part in ("commands", "defaults", "moved", "offered"):
         document[part] = dict(sorted(document[part].items()))
     return json.dumps(document, indent=2) + "\n"

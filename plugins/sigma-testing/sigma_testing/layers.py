@@ -111,6 +111,17 @@ def trace_layer(
     return TracedLayer(Graph(nodes, outputs), names, shapes, len(inputs), totals, tuple(trace.state))
 
 
+def trace_prediction(cost: CostLayer, specs: Sequence[Spec]) -> TracedLayer:
+    """Trace the prediction of a cost, as ``0-it``: its graph takes an output, then the values of the cost."""
+    inputs = [symbol(spec.shape, spec.dtype, f"input {i}") for i, spec in enumerate(specs)]
+    trace, output = Trace(by_name, False, None, "float64"), symbol(specs[0].shape, specs[0].dtype, "output")
+    trace.run("0-it", "0-it", cost, inputs)
+    prediction = trace.predict("0-it", cost, output)
+    rest = [node for node in Graph((), (prediction,)) if node.op == "input" and node is not output]
+    names = tuple(str(node.attrs["name"]) for node in (output, *rest))
+    return TracedLayer(Graph((output, *rest), (prediction,)), names, trace.shapes, 1)
+
+
 class LayerSuite(Suite):
     """Conformance tests of a layer; ``inputs`` are the specs of one sample, with floats in the test's precision."""
 
@@ -452,10 +463,19 @@ class CostSuite(LayerSuite):
         return ()
 
     def predict(self, outputs: np.ndarray) -> np.ndarray:
-        """Return the predictions for outputs, one row per sample."""
-        node = symbol(outputs.shape, str(outputs.dtype))
-        (values,) = interpret(Graph((node,), (self.make().prediction(node),)), numpy_namespace())(outputs)
-        return np.asarray(values)
+        """Return the predictions for outputs, one row per sample, with drawn values of the cost's own parameters."""
+        it = self._trace_prediction(outputs)
+        return np.asarray(it.run(it.values([outputs]))[0])
+
+    def _trace_prediction(self, outputs: np.ndarray) -> TracedLayer:
+        rows = self.arrays(len(outputs))[1:]
+        return trace_prediction(self.make(), _specs([outputs, *rows]))
+
+    def test_its_prediction_reads_its_output_and_its_own_values_alone(self) -> None:
+        """Compute the prediction from the output, and the cost's parameters, state and settings; draw nothing."""
+        it = self._trace_prediction(self.arrays(3)[0])
+        other = [name for name in it.names[1:] if not name.startswith("0-it.")]
+        assert not other, f"its prediction reads {', '.join(other)}, which nobody has when it predicts"
 
     def test_its_prediction_has_a_row_for_each_sample(self) -> None:
         """Compute the prediction of a row, that a user sees, from this row of the output alone."""

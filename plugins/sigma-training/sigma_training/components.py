@@ -324,7 +324,8 @@ def encode_splits(
 ) -> dict[str, Dataset]:
     """Encode every section as the network reads it: class indices for classification costs, else numbers.
 
-    If the specs of ``outputs`` are known, they give the number of classes; labels may be learned from earlier data.
+    If the specs of ``outputs``, as predictions, are known, they give the number of classes; labels may be learned from
+    earlier data.
     """
     takers = {step.section: 0 for step in given.preprocessors.values() if step.takes_classes}
     labels_of = dict[str, Sequence[Label]]()

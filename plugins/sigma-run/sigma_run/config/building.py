@@ -12,6 +12,7 @@ from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.participants import Participants
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
 from sigma_kernel.plugins.choice import make_choices
 from sigma_run.config.complaints import complaint, locate_mistake
@@ -38,6 +39,7 @@ def build(
         run.name,
         seed=run.seed,
         precision=run.precision,
+        plugins=run.plugins,
         control=run.control,
         folder=folder,
         folder_name=folder_name,
@@ -108,10 +110,15 @@ def _data(data: Data) -> dict[str, Any]:
 def prepare(configuration: Configuration, environment: Environment, begins: bool = False) -> None:
     """Prepare every trainer (infer shapes, read data); raises one error that lists every mistake.
 
-    If training ``begins``, something has to end it.
+    If training ``begins``, something has to end it, and the plugins that take part in it by name have to be there.
     """
     check_there(configuration)
     wrong: Mistakes = []
+    try:
+        if begins:
+            Participants(environment.catalogue, environment.plugins, environment.log).check()
+    except SigmaError as error:
+        wrong.append((("run", "plugins"), error))
     for name, trainer in environment.trainers.items():
         own = expect_trainer(trainer)
         try:

@@ -60,7 +60,7 @@ def _block(stages: Stages) -> None:
     model, (preparation, _) = stages.fitting, stages.rows
     with stages.mistakes.locate("data"):
         splits = choices.encode_splits(
-            stages.encoded_splits, model.network, stages.resolved_settings, model.shapes.outputs
+            stages.encoded_splits, model.network, stages.resolved_settings, model.shapes.judged_specs
         )
         ready_block(model, preparation, read(splits["training"], 0))
 

@@ -47,7 +47,7 @@ def record_configuration(environment: Environment, run: Path) -> str:
     """
     place = partial(write_path, run=run, project=Path.cwd())
     description = Description(Dumper(environment.catalogue, place), run / "data", environment.most_data)
-    about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
+    about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "plugins", "control")}
     trainers = {name: expect_trainer(trainer) for name, trainer in environment.trainers.items()}
     text = description.text({**about, "folder": place(run.parent)}, trainers, environment.monitors)
     for problem in description.problems():

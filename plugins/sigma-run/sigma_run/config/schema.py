@@ -86,6 +86,7 @@ class Run:
     precision: settings.Precision = field(default="float32", converter=settings.precision)
     folder: Path = field(factory=lambda: Path("runs").absolute())
     prefer: Sequence[str] = field(factory=list)  # distributions whose components ambiguous names mean
+    plugins: Sequence[str] = field(factory=list)  # distributions that are told when the run begins, ends or fails
     control: bool = True  # whether other shells may steer
     backend: Choice[Backend]
     operator: Choice[Operator]

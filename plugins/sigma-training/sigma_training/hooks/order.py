@@ -23,10 +23,11 @@ from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
 
-OBSERVED = ("gradients.", "updates.", "activations.", "batch.")
+SHARDS = "shards."  # what a shard of a batch has: shards.<n>.gradients.<address>, shards.<n>.rows
+OBSERVED = ("gradients.", "updates.", "activations.", "batch.", SHARDS)
 ROWS = "batch.rows"  # the numbers of the rows of the last batch in their split
-OWN = frozenset(("training", "data", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients",
-                 "updates", "activations", "batch"))  # fmt: skip  # how addresses of a trainer begin, not of hooks
+_HEADS = "training data network optimiser optimisers hooks phases workers gradients updates activations batch shards"
+OWN = frozenset(_HEADS.split())  # how addresses of a trainer begin, not of hooks
 REPEATED = "repeated"  # in place of an observed address: the whole iteration
 _SECONDS = ("second", "seconds")
 
@@ -68,6 +69,12 @@ def matching_writes(asked: Sequence[str], scope: str, writer: Hook) -> list[str]
 def inner(address: str) -> str:
     """Return an address without its ``workers.<n>.`` prefix."""
     return re.sub(r"^workers\.[^.]++\.", "", address)
+
+
+def within_shard(address: str) -> str:
+    """Return an address without its ``shards.<n>.`` prefix; empty if it has none."""
+    number, _, rest = address.removeprefix(SHARDS).partition(".")
+    return "" if not address.startswith(SHARDS) else "**" if number == "**" and not rest else rest
 
 
 def check_read(name: str, hook: Hook, address: str) -> None:

@@ -318,7 +318,9 @@ def write_values(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunSt
         if address in arrays:
             values = np.full(specs[address].shape, value, specs[address].dtype)
             declared = setup.model.shapes.parameters.get(address.removeprefix(LAYERS))
-            arrays[address] = setup.to_device(declared.fix_rows(values) if declared else values)
+            values = declared.fix_rows(values) if declared else values
+            copies = setup.model.copying_slots(address.removeprefix(LAYERS), values) if declared else {}
+            arrays |= {name: setup.to_device(array) for name, array in {address: values, **copies}.items()}
             state = state.without_last()
         elif parameters := setup.frozen_by(address):
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)

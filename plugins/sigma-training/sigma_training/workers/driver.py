@@ -52,6 +52,7 @@ from sigma_training.history.replay import AGES
 from sigma_training.hooks.background import HookCall
 from sigma_training.passes import SplitPass, SplitPiece
 from sigma_training.session.current import CurrentRun
+from sigma_training.session.goals import end_iteration
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from
 from sigma_training.workers.attendance import Attendance
@@ -144,7 +145,10 @@ class GroupDriver:
         run = self.current.present
         self._share(run)
         state, setup = run.state, run.setup
-        live = {"workers": state.workers(setup), "every": state.every(setup), "staleness": state.staleness(setup)}
+        live = {
+            "workers": state.workers(setup), "every": state.every(setup), "staleness": state.staleness(setup),
+            "end": end_iteration(run),
+        }  # fmt: skip
         records, saved = self._run_burst(len(batches.rows), live)
         if ages := write_ages(records.ages):
             self.current.note({"event": AGES, AGES: ages})
@@ -162,7 +166,7 @@ class GroupDriver:
         shards, exchange = self.operator.shards, LocalExchange(current.state.workers(current.setup))
         return RepeatedStep(shards, read_ages(ages, min(shards, batches.rows.shape[1])), exchange)(steps, batches)
 
-    def _run_burst(self, n: int, live: Mapping[str, int]) -> tuple[BurstRecords, Checkpoint]:
+    def _run_burst(self, n: int, live: Mapping[str, int | None]) -> tuple[BurstRecords, Checkpoint]:
         """Return the records of a burst and the state after it; it is computed once more if all workers are lost."""
         while True:
             records = self._advance(lambda begin: evolve(begin, iteration=begin.iteration + n), live)
