@@ -125,10 +125,16 @@ def test_a_new_plugin_can_be_published_as_it_stands(tmp_path: Path) -> None:
     assert "](" not in (made / "README.md").read_text()
 
 
-def test_a_record_is_broken_as_a_formatter_would(tmp_path: Path) -> None:
-    name = "gate_" + 20 * "x"
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("gate_xxxxx", '            "layer", "gate_xxxxx", "acme'),
+        ("gate_" + 20 * "x", '            "layer",\n            "gate_xx'),
+    ],
+)
+def test_a_record_is_broken_as_a_formatter_would(tmp_path: Path, name: str, lines: str) -> None:
     text = (create(tmp_path, "acme-gate", "layer", name) / "acme_gate" / "plugin.py").read_text()
-    assert f'        Component(\n            "layer", "{name}", ' in text
+    assert f"        Component(\n{lines}" in text
     assert max(map(len, text.splitlines())) <= 120
 
 

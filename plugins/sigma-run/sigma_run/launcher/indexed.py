@@ -33,15 +33,18 @@ STATE = "import sys; from sigma_run.launcher import main; sys.exit(main(['plugin
 @json_option
 def search(words: tuple[str, ...], index: Path, as_json: bool) -> None:
     """Search the index for plugins with all WORDs in their names, kinds, components or summaries."""
-    found, here = search_index(read_index(index), words), list_installed()
+    rows, here = search_index(read_index(index), words), list_installed()
     if as_json:
-        document({"plugins": [_describe(row, here) for row in found]})
-    elif not found:
+        document({"plugins": [_describe(row, here) for row in rows]})
+    elif not rows:
         say(f"No plugin of the index has {' and '.join(words)}. Search for one word, such as a kind: layer.")
     else:
-        states = ("installed" if row.distribution in here else "" for row in found)
-        rows = zip(found, states, strict=True)
-        table((row.distribution, row.version, state, ", ".join(row.kinds), row.summary) for row, state in rows)
+        table(_columns(row, here) for row in rows)
+
+
+def _columns(row: IndexedPlugin, here: set[str]) -> tuple[str, ...]:
+    state = "installed" if row.distribution in here else ""
+    return row.distribution, row.version, state, ", ".join(row.kinds), row.summary
 
 
 def _describe(row: IndexedPlugin, here: set[str]) -> dict[str, object]:

@@ -96,7 +96,7 @@ def _diagnosis(problems: list[str], notes: list[str]) -> str:
 )
 def new(name: str, kind: str, component: str, folder: Path, author: str, repository: str) -> None:
     """Write a plugin, the distribution NAME, with a component, its tests, a licence and CI."""
-    owner = Owner(author, repository).named(name)
+    owner = Owner(author, repository).complete(name)
     project = create(folder, name, kind, component, owner)
     say(f"wrote {project}; next: cd {project} && python -m pip install -e '.[test]' && python -m pytest")
     if not repository:

@@ -64,7 +64,7 @@ class Owner:
     author: str = ""
     repository: str = ""
 
-    def named(self, name: str) -> Owner:
+    def complete(self, name: str) -> Owner:
         """Return the owner of the distribution ``name``, with what was left out guessed from it."""
         first = name.partition("-")[0]
         author, repository = self.author or f"The {name} authors", self.repository.rstrip("/")
@@ -121,7 +121,7 @@ def _free(kind: str, component: str) -> str:
 def texts(name: str, template: str, component: str, owner: Owner) -> dict[str, str]:
     """Return the files of a distribution by their paths."""
     check_component(component)
-    words = _words(name, template, component) | _words_of_owner(owner.named(name))
+    words = _words(name, template, component) | _words_of_owner(owner.complete(name))
     _, component_text, tests = _parts(template)
     written = {path: (FOLDER / "project" / f"{file}.txt").read_text("utf-8") for path, file in FILES.items()}
     place, test = f"$package/{words['module']}.py", f"tests/test_{words['name']}.py"
@@ -175,19 +175,19 @@ def _requirements(kind: str, template: str) -> dict[str, str]:
     extra = next((f"[{extra}]" for extra, kinds in EXTRAS.items() if kind in kinds), "")
     needed = [*REQUIRED, *([LIBRARIES[kind]] if kind in LIBRARIES else []), *(f"{room} ~={SERIES}" for room in rooms)]
     testing = ["pytest >=8.2", f"sigma-testing{extra} ~={SERIES}", *(f"{room} ~={SERIES}" for room in more)]
-    return {"dependencies": _quoted(needed), "testing": _quoted(testing)}
+    return {"dependencies": _quote_items(needed), "testing": _quote_items(testing)}
 
 
-def _quoted(lines: Sequence[str]) -> str:
+def _quote_items(lines: Sequence[str]) -> str:
     return ", ".join(f'"{line}"' for line in lines)
 
 
 def _record(fields: Sequence[str]) -> str:
     """Return the record of a component as code, as a formatter would break it."""
     indent = " " * 8
-    if len(line := f"{indent}Component({_quoted(fields)}),") <= WIDTH:
+    if len(line := f"{indent}Component({_quote_items(fields)}),") <= WIDTH:
         return f"{line}\n"
-    if len(inner := f"{indent}    {_quoted(fields)}") > WIDTH:
+    if len(inner := f"{indent}    {_quote_items(fields)}") > WIDTH:
         inner = "\n".join(f'{indent}    "{text}",' for text in fields)
     return f"{indent}Component(\n{inner}\n{indent}),\n"
 

@@ -40,26 +40,26 @@ def watch_imports(names: Iterable[str], seconds: float = SECONDS) -> dict[str, I
 
 def watch_import(name: str, seconds: float = SECONDS) -> ImportReport:
     """Import a plugin in a process of its own, and report what that did."""
-    found = _probe(name, (), seconds)
-    if isinstance(found, str):
-        return ImportReport([f"{name}: {found}"], ends=True)
-    changed = found["changed"]
-    if loaded := [module for module in STATEFUL if module in found["modules"]]:  # what these change is not the plugin's
+    outcome = _probe(name, (), seconds)
+    if isinstance(outcome, str):
+        return ImportReport([f"{name}: {outcome}"], ends=True)
+    changed = outcome["changed"]
+    if loaded := [module for module in STATEFUL if module in outcome["modules"]]:  # their changes are not its
         again = _probe(name, loaded, seconds)
         changed = again["changed"] if isinstance(again, dict) else changed
     faults = [f"{name}: its import changes {what}. Leave that to the user." for what in changed]
-    return ImportReport(faults, [f"{name}: {note}" for note in _notes(found)])
+    return ImportReport(faults, [f"{name}: {note}" for note in _notes(outcome)])
 
 
-def _notes(found: Mapping[str, Any]) -> Iterator[str]:
+def _notes(outcome: Mapping[str, Any]) -> Iterator[str]:
     """Yield what an import takes and prints, which spoils nothing."""
-    if first := found["output"].strip().partition("\n")[0]:
+    if first := outcome["output"].strip().partition("\n")[0]:
         yield f"its import prints {first[:80]!r}. Leave that out."
-    if heavy := [module for module in found["modules"] if module not in {*FREE, *found["own"]}]:
+    if heavy := [module for module in outcome["modules"] if module not in {*FREE, *outcome["own"]}]:
         which = ", ".join(module for module in heavy if not module.startswith("_"))
         yield f"its import brings {which} with it. Import them in the modules of components, which are imported on use."
-    if found["seconds"] > SLOW:
-        yield f"its import takes {found['seconds']:.1f} seconds of every command that needs components."
+    if outcome["seconds"] > SLOW:
+        yield f"its import takes {outcome['seconds']:.1f} seconds of every command that needs components."
 
 
 def _probe(name: str, first: Iterable[str], seconds: float) -> dict[str, Any] | str:
