@@ -6,9 +6,10 @@ A component may be missing because its plugin is not installed, disabled or brok
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, NoReturn
@@ -31,6 +32,7 @@ from sigma_kernel.scanning import OWN
 DISABLE = "SIGMA_DISABLE_PLUGINS"  # names of distributions, separated by commas
 BACKEND = "SIGMA_BACKEND"  # name of the default backend
 TIERS = {"type": "tiers", "first": "first-iterations"}  # the roles of backends that begin before another is compiled
+_RELEASE = re.compile(r"[a-z0-9][a-z0-9-]*+==\w[\w.!+-]{0,50}")
 DEFAULT = "default"  # in place of a distribution: the name after it is a role
 
 
@@ -42,14 +44,30 @@ class Catalogue:
     warning, that of the default set.
     """
 
-    def __init__(self, plugins: tuple[Plugin, ...], prefer: Iterable[str] = (), trusted: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        plugins: tuple[Plugin, ...],
+        prefer: Iterable[str] = (),
+        trusted: Iterable[str] = (),
+        recorded: Mapping[str, str] | None = None,
+    ) -> None:
         self.plugins = plugins
         self.prefer = tuple(map(normal, prefer))
         self.trusted = frozenset(trusted)  # packages and modules of people's own code
+        self.recorded = dict(recorded or {})  # versions of the plugins that a run has used
 
     def trusting(self, names: Iterable[str]) -> Catalogue:
         """Return the catalogue that also imports own code of these packages or modules, named in full; or of one."""
-        return type(self)(self.plugins, self.prefer, {*self.trusted, *([names] if isinstance(names, str) else names)})
+        every = {*self.trusted, *([names] if isinstance(names, str) else names)}
+        return type(self)(self.plugins, self.prefer, every, self.recorded)
+
+    def recalling(self, versions: Mapping[str, str]) -> Catalogue:
+        """Return the catalogue whose errors name the versions of plugins that a run has used and that are gone.
+
+        Names and versions that are none, as in a run folder of somebody else, are left out.
+        """
+        used = {name: version for name, version in versions.items() if _RELEASE.fullmatch(f"{name}=={version}")}
+        return type(self)(self.plugins, self.prefer, self.trusted, {**self.recorded, **used})
 
     def preferring(self, distributions: Iterable[str]) -> Catalogue:
         """Return the catalogue that prefers these distributions, then their requirements.
@@ -59,10 +77,10 @@ class Catalogue:
         names, chosen = rooms.offers().keys() | {plugin.name for plugin in self.plugins}, [*map(normal, distributions)]
         for name in chosen:
             if name not in names:
-                raise SigmaConfigError(
-                    f"no plugin is called {name!r}.{suggest_name(name, names) or ' See `sigma plugins`.'}"
-                )
-        return type(self)(self.plugins, chosen + [dist for name in chosen for dist in requires(name)], self.trusted)
+                hint = self._remedy(name) or suggest_name(name, names) or " See `sigma plugins`."
+                raise SigmaConfigError(f"no plugin is called {name!r}.{hint}")
+        first = chosen + [dist for name in chosen for dist in requires(name)]
+        return type(self)(self.plugins, first, self.trusted, self.recorded)
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self.plugins)} plugins, {len(list(self.components()))} components)"
@@ -170,18 +188,26 @@ class Catalogue:
         used = (p for p in self.plugins if any(c.path.partition(":")[0] in sys.modules for c in p.components))
         return {"sigma-kernel": __version__} | {plugin.name: plugin.version for plugin in used}
 
+    def _install(self, distribution: str) -> str:
+        return rooms.install(distribution, version=self.recorded.get(distribution, ""))
+
+    def _remedy(self, distribution: str) -> str:
+        """Return how to install a plugin that the run has used; empty if it has used none of this name."""
+        used = distribution in self.recorded
+        return f" The run used it. If you trust it: {self._install(distribution)}" if used else ""
+
     def _refuse(self, kind: str, name: str, distribution: str, what: str) -> NoReturn:
         here = {plugin.name: plugin for plugin in self.plugins}
         if distribution == DEFAULT:
             distribution, name = rooms.default(kind, name)
         distribution, name = rooms.current_name(kind, distribution, name)
         if distribution and distribution not in here and distribution not in rooms.offers():
-            hint = suggest_name(distribution, here, "Installed are:")
+            hint = self._remedy(distribution) or suggest_name(distribution, here, "Installed are:")
             raise SigmaPluginError(f"{what} {name!r}: no installed plugin is called {distribution!r}.{hint}")
         for offer in [distribution] if distribution else rooms.offering(kind, name):
             if offer not in here:
                 but = "offers it, but is" if offer in rooms.offering(kind, name) else "is"
-                raise SigmaPluginError(f"{what} {name!r}: {offer} {but} not installed. {rooms.install(offer)}")
+                raise SigmaPluginError(f"{what} {name!r}: {offer} {but} not installed. {self._install(offer)}")
             if here[offer].state != "ready":
                 raise SigmaPluginError(f"{what} {name!r}: {_absence(here[offer])}")
         names = rooms.names(kind) | {component.name for component in self.components(kind)}

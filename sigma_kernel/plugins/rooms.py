@@ -80,27 +80,29 @@ def summary(distribution: str, command: str) -> str:
     return _read_rooms()["commands"].get(distribution, {}).get(command, "")
 
 
-def install(name: str, option: str = "") -> str:
+def install(name: str, option: str = "", version: str = "") -> str:
     """Return how to install a distribution: the command, or that there is no release of it yet.
 
-    The command names the directory from which it was installed, or its directory in a clone of the project.
+    The command names the directory from which it was installed, or its directory in a clone of the project, or else the
+    distribution, with the ``version`` if one is given.
     """
     if name in _read_rooms()["planned"] and not (CLONE / name).is_dir():
         return "It is planned; there is no release yet."
-    return " ".join(filter(None, ("python -m pip install", option, _origin(name))))
+    return " ".join(filter(None, ("python -m pip install", option, origin(name, version))))
 
 
-def _origin(name: str) -> str:
+def origin(name: str, version: str = "") -> str:
     """Return what pip installs a distribution from, quoted for a shell: options with a directory, or its name."""
+    release = f"{name}=={version}" if version else name
     try:
         recorded = metadata.distribution(name).read_text("direct_url.json")  # PEP 610
     except metadata.PackageNotFoundError:
-        return f"-e {_quote_path(CLONE / name)}" if (CLONE / name).is_dir() else name
-    origin = json.loads(recorded) if recorded else {}
-    place = urlsplit(origin.get("url", ""))
+        return f"-e {_quote_path(CLONE / name)}" if (CLONE / name).is_dir() else release
+    source = json.loads(recorded) if recorded else {}
+    place = urlsplit(source.get("url", ""))
     if place.scheme != "file":
-        return name
-    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        return release
+    editable = "-e " if source.get("dir_info", {}).get("editable") else ""
     return editable + _quote_path(Path(unquote(place.path)))
 
 

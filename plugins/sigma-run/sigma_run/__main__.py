@@ -25,6 +25,7 @@ def start() -> None:
         code = main()
     except KeyboardInterrupt as error:  # beside what main() catches
         code = 128 + int((*error.args, signal.SIGINT)[0])
+    os.dup2(2, 1)  # all results are out: what plugins print at the exit is none
     leave(code)
 
 

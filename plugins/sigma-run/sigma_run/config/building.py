@@ -34,7 +34,7 @@ def build(
 ) -> Environment:
     """Build an environment from a configuration; with a ``folder``, its runs write a run folder there."""
     run = configuration.run
-    plugins = (catalogue or installed()).preferring(run.prefer)
+    plugins = (catalogue or installed()).recalling(configuration.document.plugins).preferring(run.prefer)
     environment = Environment(
         run.name,
         seed=run.seed,

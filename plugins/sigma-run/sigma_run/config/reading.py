@@ -46,6 +46,7 @@ def load_configuration(
 ) -> Configuration:
     """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in what could be read."""
     values = {name: value for name, value in document.values.items() if name not in OF_COMMANDS}
+    catalogue = catalogue.recalling(document.plugins)
     if isinstance(left := values.get(UNWRITTEN), dict):
         what = "; ".join(f"{place}: {why}" for place, why in left.items())
         raise SigmaConfigError(
