@@ -226,20 +226,22 @@ class StoreSuite(Suite):
         for number, place in ((1, {}), (2, {}), (3, {}), (2, {"branch": 1, "start": 1})):
             publish_media(run, number, **place)
         reader = self.open(run)
-        assert [(one.branch, one.iteration) for one in reader.media()] == [(0, 1), (0, 2), (0, 3), (1, 2)]
-        assert [one.is_left for one in reader.media()] == [False, True, True, False], (
+        assert [(entry.branch, entry.iteration) for entry in reader.media()] == [(0, 1), (0, 2), (0, 3), (1, 2)]
+        assert [entry.is_left for entry in reader.media()] == [False, True, True, False], (
             "a branch was left at iteration 1."
         )
-        assert [reader.medium(one).encode() for one in reader.media("trainer", "a.b")] == [b"1", b"2", b"3", b"2"]
+        assert [reader.medium(entry).encode() for entry in reader.media("trainer", "a.b")] == [b"1", b"2", b"3", b"2"]
         assert reader.media("trainer", "a") == reader.media("other") == [], "media have other names."
         before = reader.version("media")
         run.media_log.append({"trainer": "trainer", "removed": [["a.b", 0, 3]]})
         run.remove(f"media/{reader.media()[2].key}")
         run.remove("media/none.txt")
         assert reader.version("media") != before, "a version is that of before."
-        assert [(one.branch, one.iteration) for one in reader.media()] == [(0, 1), (0, 2), (1, 2)]
+        assert [(entry.branch, entry.iteration) for entry in reader.media()] == [(0, 1), (0, 2), (1, 2)]
         publish_media(run, 2, branch=1, start=1, session=1)
-        assert [(one.branch, one.iteration) for one in reader.media()] == [(0, 1), (0, 2), (1, 2)], "a resume replaces."
+        assert [(entry.branch, entry.iteration) for entry in reader.media()] == [(0, 1), (0, 2), (1, 2)], (
+            "a resume replaces."
+        )
 
     @pytest.mark.parametrize("most", [5, 40, 1000])
     def test_curves_are_answered_in_as_many_points_as_are_asked_for(self, tmp_path: Path, most: int) -> None:
