@@ -57,6 +57,7 @@ from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import GroupEvent as GroupEvent
 from sigma_kernel.contracts import GroupOperator as GroupOperator
 from sigma_kernel.contracts import GroupOrder as GroupOrder
+from sigma_kernel.contracts import HistogramValue as HistogramValue
 from sigma_kernel.contracts import Hook as Hook
 from sigma_kernel.contracts import HookContext as HookContext
 from sigma_kernel.contracts import HookEntry as HookEntry
@@ -79,6 +80,8 @@ from sigma_kernel.contracts import LeaveOrder as LeaveOrder
 from sigma_kernel.contracts import Lifecycle as Lifecycle
 from sigma_kernel.contracts import LoopProgram as LoopProgram
 from sigma_kernel.contracts import MODES as MODES
+from sigma_kernel.contracts import Media as Media
+from sigma_kernel.contracts import MediaEntry as MediaEntry
 from sigma_kernel.contracts import MemberOrder as MemberOrder
 from sigma_kernel.contracts import Merger as Merger
 from sigma_kernel.contracts import Metric as Metric
@@ -96,6 +99,7 @@ from sigma_kernel.contracts import Panel as Panel
 from sigma_kernel.contracts import Parameter as Parameter
 from sigma_kernel.contracts import PatternCommand as PatternCommand
 from sigma_kernel.contracts import PauseOrder as PauseOrder
+from sigma_kernel.contracts import Picture as Picture
 from sigma_kernel.contracts import PingOrder as PingOrder
 from sigma_kernel.contracts import Position as Position
 from sigma_kernel.contracts import Preprocessor as Preprocessor
@@ -115,6 +119,7 @@ from sigma_kernel.contracts import ShardPart as ShardPart
 from sigma_kernel.contracts import ShardSum as ShardSum
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
+from sigma_kernel.contracts import Sound as Sound
 from sigma_kernel.contracts import Source as Source
 from sigma_kernel.contracts import StartOrder as StartOrder
 from sigma_kernel.contracts import StateEntry as StateEntry
@@ -124,6 +129,8 @@ from sigma_kernel.contracts import Step as Step
 from sigma_kernel.contracts import Store as Store
 from sigma_kernel.contracts import StoredRun as StoredRun
 from sigma_kernel.contracts import Stretch as Stretch
+from sigma_kernel.contracts import TableValue as TableValue
+from sigma_kernel.contracts import Text as Text
 from sigma_kernel.contracts import TextGenerator as TextGenerator
 from sigma_kernel.contracts import Tick as Tick
 from sigma_kernel.contracts import Ticket as Ticket
@@ -148,6 +155,7 @@ from sigma_kernel.contracts import WorkerLost as WorkerLost
 from sigma_kernel.contracts import WorkerReady as WorkerReady
 from sigma_kernel.contracts import check_mode as check_mode
 from sigma_kernel.contracts import check_workers as check_workers
+from sigma_kernel.contracts import decode_media as decode_media
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings
 from sigma_kernel.contracts import merge_in_tree as merge_in_tree

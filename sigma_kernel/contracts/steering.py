@@ -141,7 +141,11 @@ class HookContext(Protocol):
         """
 
     def publish(self, address: str, value: Any) -> None:
-        """Publish a value declared in ``writes``."""
+        """Publish a value declared in ``writes``: a number, a text, an array, lists and tables of these, or media.
+
+        :class:`Media` (a picture, a text, a sound, a table, a histogram) are kept with their moments for people to look
+        at, within a budget; no hook or criterion reads them. They may have the address of another value.
+        """
 
     def command(self, command: str, **arguments: Any) -> None:
         """Send a command (``set``, ``stop``, ``save`` ...), applied at this boundary."""

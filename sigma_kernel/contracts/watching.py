@@ -12,6 +12,7 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
+from sigma_kernel.contracts.media import MediaEntry
 from sigma_kernel.contracts.steering import RowLosses
 from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch, Window
 from sigma_kernel.graph.reprs import brief
@@ -146,6 +147,15 @@ class TrainerView(Protocol):
 
     def branches(self) -> list[Branch]:
         """Return the branches of its history, the present one last."""
+
+    def media(self) -> list[MediaEntry]:
+        """Return what media hooks have published, on all branches, in order of branches and iterations."""
+
+    def media_version(self) -> Any:
+        """Return what changes with each of them; None if there are none."""
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them by the key of its entry; None if they are no longer there."""
 
     def network(self) -> list[LayerEntry]:
         """Return its layers; their addresses start at the root."""

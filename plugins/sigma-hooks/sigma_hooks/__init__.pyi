@@ -14,7 +14,9 @@ from sigma_hooks.evaluate import Evaluate as Evaluate
 from sigma_hooks.extrema import Extrema as Extrema
 from sigma_hooks.f1 import F1 as F1
 from sigma_hooks.f1 import F1Metric as F1Metric
+from sigma_hooks.filters import Filters as Filters
 from sigma_hooks.function import FunctionHook as FunctionHook
+from sigma_hooks.generated_pictures import GeneratedPictures as GeneratedPictures
 from sigma_hooks.histogram import Histogram as Histogram
 from sigma_hooks.intersection_over_union import IntersectionOverUnion as IntersectionOverUnion
 from sigma_hooks.intersection_over_union import IntersectionOverUnionMetric as IntersectionOverUnionMetric

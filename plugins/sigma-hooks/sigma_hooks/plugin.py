@@ -61,6 +61,8 @@ HOOKS = {
         "TargetMaximisation",
         "Activation maximisation: draw the input that maximises each output.",
     ),
+    "filters": ("Filters", "Publish the filters of layers as pictures."),
+    "generated_pictures": ("GeneratedPictures", "Publish pictures that a generator makes of random numbers."),
     "function": ("FunctionHook", "Call a Python function."),
 }
 METRICS = {

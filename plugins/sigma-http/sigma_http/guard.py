@@ -22,8 +22,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 OWN_HEADER = "x-sigma"  # no form or link of another site can send it
 MOST_BODY = 64 * 1024  # bytes of a request
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; font-src 'self'; "
-    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "media-src data:; font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,

@@ -23,6 +23,7 @@ from sigma_kernel.contracts import (
     Branch,
     HookEntry,
     LayerEntry,
+    MediaEntry,
     RowLosses,
     StateEntry,
     StoredRun,
@@ -37,6 +38,7 @@ from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
 
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
+MEDIA = "media/"  # of the named bytes of a run
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
 
@@ -104,6 +106,10 @@ class Archive(EndedRun):
     def read_ends(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the last point of each curve that led to the result, by trainer and name."""
         return self._read("metrics", _parse_ends) or {}
+
+    def read_media_entries(self) -> list[MediaEntry]:
+        """Return the media of all trainers."""
+        return self._read("media", lambda stored: stored.media(log=say)) or []
 
     def read_rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the numbered rows of the journal, but digests."""
@@ -200,6 +206,20 @@ class ArchivedTrainer:
     def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
         """Return the points of an address that a chart shows, and a cursor."""
         return self.archive.points(f"{self.name}.{name}", window, after)
+
+    def media(self) -> list[MediaEntry]:
+        """Return the media of the trainer; raise SigmaCheckpointError if their list is not a regular file."""
+        entries = self.archive.read_media_entries()
+        return [entry for entry in entries if entry.trainer == self.name]
+
+    def media_version(self) -> Any:
+        """Return what changes with each of them."""
+        return self.archive.stored_run.version("media")
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them, which are of a known key."""
+        with self.archive.guard():
+            return self.archive.stored_run.read(f"{MEDIA}{key}")
 
     def branches(self) -> list[Branch]:
         """Return the branches in the journal."""

@@ -15,6 +15,7 @@ from sigma_kernel.contracts import (
     Branch,
     HookEntry,
     LayerEntry,
+    MediaEntry,
     RowLosses,
     StateEntry,
     Stretch,
@@ -122,6 +123,16 @@ class EndedTrainer:
     def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
         """Return none."""
         return 0, []
+
+    def media(self) -> list[MediaEntry]:
+        """Return none."""
+        return []
+
+    def media_version(self) -> None:
+        """Return that there are none."""
+
+    def read_media(self, key: str) -> None:
+        """Return that there are none."""
 
     def branches(self) -> list[Branch]:
         """Return the first."""

@@ -21,10 +21,11 @@ from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
+from sigma_store import FolderStore
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.journals import replace_metrics
-from sigma_testing.stores import metrics_row
+from sigma_testing.stores import metrics_row, publish_media
 
 PATIENCE = 60.0
 
@@ -425,3 +426,20 @@ def test_a_directory_tells_the_baselines_of_a_run_and_describes_its_data(finishe
     assert (profile["parts"], profile["width"]) == ({"training": 40}, 4)
     assert "error" not in {finding["severity"] for finding in asked(talk, do="findings", trainer="trainer")}
     assert "'nobody'" in asked(talk, do="profile", trainer="nobody")["message"]
+
+
+def test_an_archive_shows_the_media_of_the_folder(finished: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    view = Archive(folder).trainer("trainer")
+    assert (view.media(), view.media_version()) == ([], None)
+    run = FolderStore().open(folder, print, lambda run: None)
+    run.lock()
+    run.reopen(None, run.excerpt(["trainer"], print))
+    publish_media(run, 3)
+    (entry,) = view.media()
+    assert view.media_version() is not None
+    assert (entry.iteration, view.read_media(entry.key)) == (3, b"3")
+    publish_media(run, 4)
+    assert [entry.iteration for entry in view.media()] == [3, 4], "a folder that is written to is read again"
+    assert Archive(folder).trainer("other").media() == []

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from sigma_kernel import Environment
+from sigma_kernel.contracts import HookContext, Picture, Sound, TableValue, Text
+from sigma_kernel.errors import SigmaWarning
 from sigma_report.redacting import Redactor
 from sigma_run import load
 from sigma_run.launcher import main
+from sigma_testing.doing import Do
 
 Rewrite = Callable[[dict[str, bytes]], Any]
 
@@ -445,3 +451,74 @@ def test_opening_twice_makes_two_runs(flowers: Path, tmp_path: Path, capsys: pyt
         result: Mapping[str, str] = json.loads(capsys.readouterr().out)
         folders.add(result["folder"])
     assert len(folders) == 2
+
+
+# -- media -------------------------------------------------------------------------------------------------------------
+def publish(context: HookContext) -> None:
+    iteration = context.moment.iteration
+    draw = np.random.default_rng(iteration)
+    context.publish("shown.picture", Picture(draw.integers(0, 256, (6, 6), np.uint8), caption="<b>"))
+    context.publish("shown.text", Text(f"<i> in /srv/jane.doe/x.txt {iteration}"))
+    context.publish("shown.sound", Sound(np.zeros(20), 8000))
+    context.publish("shown.table", TableValue(["a", "b"], [["/srv/jane.doe/y", 1.5]]))
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Path:
+    """Return a run with ten moments of four media."""
+    sigma = Environment("shown", seed=0, folder=tmp_path / "runs")
+    sigma.create_trainer(
+        data="iris",
+        network="input(4) + output(3) + softmax_cross_entropy()",
+        optimiser={"type": "adam", "learning_rate": 0.01},
+        hooks={"show": Do(does=publish, writes=["shown.*"])},
+        epochs=10,
+    )
+    with sigma, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SigmaWarning)  # the hook cannot be written down
+        sigma.run()
+    assert sigma.run_folder is not None
+    return sigma.run_folder
+
+
+def figures(page: str) -> list[str]:
+    return re.findall(r"<figcaption>(.*?)</figcaption>", page)
+
+
+def test_a_page_has_some_moments_of_each_medium(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["share", str(shown), "--json"]) == 0
+    left_out = json.loads(capsys.readouterr().out)["left_out"]
+    text = (shown / "share.html").read_text()
+    page = Links()
+    page.feed(text)
+    assert "16 of 40 media of the run folder" in left_out
+    assert len(figures(text)) == 24
+    assert figures(text)[0] == "epoch 1, iteration 2: &lt;b&gt;"
+    assert figures(text)[5].startswith("epoch 10, iteration 20")
+    assert {link.partition(",")[0] for link in page.links} == {
+        "data:image/svg+xml;base64", "data:image/png;base64", "data:audio/wav;base64"
+    }  # fmt: skip
+    assert page.tags.isdisjoint({"script", "i", "b"})
+    assert "&lt;i&gt; in x.txt 2</pre>" in text
+    assert "jane.doe" not in text
+    assert "media-src data:" in text
+
+
+def test_how_many_moments_are_shown_is_a_choice_within_a_size(
+    shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "page.html"
+    for count, wanted in ((0, 0), (1, 4), (100, 40)):
+        assert main(["share", str(shown), "--media", str(count), "--save", str(file)]) == 0
+        assert len(figures(file.read_text())) == wanted
+    monkeypatch.setattr("sigma_report.media.MOST_BYTES", 1000)
+    assert main(["share", str(shown), "--media", "100", "--save", str(file)]) == 0
+    assert 0 < len(figures(file.read_text())) < 40
+
+
+def test_a_damaged_medium_is_left_out_with_a_word(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (shown / "media").glob("*.wav"):
+        path.write_bytes(b"other")
+    assert main(["share", str(shown)]) == 0
+    assert "the page lacks a value: media/" in capsys.readouterr().err
+    assert "audio" not in re.sub(r"media-src.*", "", (shown / "share.html").read_text()).partition("<body>")[2]

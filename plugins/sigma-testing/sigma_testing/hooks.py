@@ -23,7 +23,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, after, every
-from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Operator, Parameter
+from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Media, Operator, Parameter
 from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.encoding import pack
 from sigma_kernel.environment import Environment
@@ -118,7 +118,7 @@ class Watched:
         return self.inner.losses(on, most)
 
     def publish(self, address: str, value: Any) -> None:
-        self.seen.published.append((address, pack(value)))
+        self.seen.published.append((address, pack(value.encode().hex() if isinstance(value, Media) else value)))
         self.inner.publish(address, value)
 
     def command(self, command: str, **arguments: Any) -> None:

@@ -30,6 +30,7 @@ from sigma_kernel.contracts import (
     HookContext,
     HookEntry,
     LayerEntry,
+    MediaEntry,
     Monitor,
     Operator,
     Panel,
@@ -60,6 +61,18 @@ class FakeTrainerView:
     def points(self, name: str, window: Window, after: int = 0) -> tuple[int, list[Stretch]]:
         """Return the measured values in a window, or after a cursor."""
         return self.view.points(f"{self.view.names[0]}.{name}", window, after)
+
+    def media(self) -> list[MediaEntry]:
+        """Return the entries of the media that were given."""
+        return [entry for entry, _ in self.view.published]
+
+    def media_version(self) -> int | None:
+        """Return how many were given; None without any."""
+        return len(self.view.published) or None
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them."""
+        return next((data for entry, data in self.view.published if entry.key == key), None)
 
     def branches(self) -> list[Branch]:
         """Return the only branch."""
@@ -120,7 +133,8 @@ class FakeView:
     """A view for tests of monitors: it shows given values, and records commands.
 
     ``values`` are by address, with ``entries_of`` for those whose kinds matter; ``measured`` holds the values of one
-    branch, one per iteration. A command is applied at ``moment``, unless its name is in ``refusals``, with the reason.
+    branch, one per iteration; ``published`` are media with their bytes. A command is applied at ``moment``, unless its
+    name is in ``refusals``, with the reason.
     """
 
     values: dict[str, Any] = field(factory=dict)
@@ -146,6 +160,7 @@ class FakeView:
     names: list[str] = field(factory=lambda: ["trainer"])
     over: threading.Event = field(factory=threading.Event)
     shown: type[FakeTrainerView] = FakeTrainerView
+    published: list[tuple[MediaEntry, bytes]] = field(factory=list)
 
     def status(self) -> str:
         """Return the state that was given."""

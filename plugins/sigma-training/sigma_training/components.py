@@ -13,6 +13,7 @@ from attrs import define, field, fields, frozen, has
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optimisation, Optimiser, Preprocessor
+from sigma_kernel.contracts.media import BUDGET
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import (
     FIRST,
@@ -29,7 +30,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.resolver import resolve_components
-from sigma_kernel.settings import MIXED, OWNED, PRECISIONS, is_table
+from sigma_kernel.settings import MIXED, OWNED, PRECISIONS, is_table, is_whole
 from sigma_training.data.dataset import FITTED, dataset
 from sigma_training.data.inference import InferredData, check_target
 from sigma_training.data.iterators import Shuffled
@@ -110,6 +111,8 @@ class Settings:
         metrics: Metrics, a list or by name.
         baselines: Whether the summary of a run has the metrics of baselines: the majority or the mean, and a linear
             model.
+        media_bytes: How many bytes of media that hooks publish are kept; beyond it, older ones go, the older the
+            further apart. With 0, none are kept.
     """
 
     name: str = field(metadata=OWNED)
@@ -135,6 +138,7 @@ class Settings:
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
     baselines: bool = True
+    media_bytes: int = BUDGET
     others: Mapping[str, Any] = field(factory=dict, metadata=OWNED)  # all trainers of the environment, by name
     learned: Learned = field(default=Learned(), metadata=OWNED)  # set by ``load``
 
@@ -160,6 +164,8 @@ def resolve_settings(given: Settings) -> Settings:
     resolve, where = given.resolve, f"{given.name}."
     values = {a.name: getattr(given, a.name) for a in fields(Settings)}
     check_target(given.name, given.target, given.data)
+    if not is_whole(given.media_bytes, 0):
+        raise SigmaConfigError(f"{where}media_bytes: must be a whole number of at least 0 (got {given.media_bytes!r}).")
     if isinstance(given.data, InferredData):
         own = {name: value for name, value in given.data.settings().items() if name == "data" or not values[name]}
         values |= {**own, "target": None}

@@ -26,6 +26,7 @@ from sigma_training.components import SETTINGS, Learned, Settings, network
 from sigma_training.data.dataset import keep_blocks
 from sigma_training.data.inference import infer_data
 from sigma_training.evaluator import Evaluator
+from sigma_training.history.media import MediaRecorder
 from sigma_training.history.metrics import History
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import meet
@@ -77,11 +78,13 @@ class NetworkTrainer(Settings, contracts.Trainer):
     def create(cls, name: str, host: Host, settings: Mapping[str, Any]) -> NetworkTrainer:
         """Return a trainer of an environment; raise SigmaConfigError for unknown settings."""
         refuse_unknown(f"trainer {name!r}", settings, SETTINGS, remedies=BELONGS)
+        media = MediaRecorder(name, host.log)
+        history = History(host.resolve, gallery=media.gallery)
         return cls(
             name=name,
             resolve=host.resolve,
             registry=host.registry.branch(name, "trainer"),
-            recorder=Recorder(name, host.log, host.publish_row, History(host.resolve)),
+            recorder=Recorder(name, host.log, host.publish_row, history, media=media),
             host=host,
             others=host.trainers,
             **settings,
@@ -123,6 +126,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
                     fix(owner.type, f"{self.name}.{head}")
                 for placed in setup.model.network.layers:
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
+                self.recorder.media.limit(setup.settings.media_bytes)
                 session = build_session(setup, initial, self.recorder, self.host, self.registry, _drive_group)
                 self.learned.restore(session)
                 self._view.open(session)

@@ -10,7 +10,7 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel.arrays import PLAIN
-from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
+from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, MediaEntry, RowLosses, StateEntry, Stretch
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
@@ -53,6 +53,19 @@ class SessionView:
     def branches(self) -> list[Branch]:
         """Return the branches of its history."""
         return self.recorder.history.branches()
+
+    # -- media ---------------------------------------------------------------------------------------------------------
+    def media(self) -> list[MediaEntry]:
+        """Return what media hooks have published, on all branches."""
+        return self.recorder.media.entries()
+
+    def media_version(self) -> Any:
+        """Return what changes with each of them; None if there are none."""
+        return self.recorder.media.version()
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them; None if they are no longer there."""
+        return self.recorder.media.read(key)
 
     @property
     def _session(self) -> Session:

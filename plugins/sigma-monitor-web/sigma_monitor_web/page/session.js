@@ -95,7 +95,7 @@ const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), 
 function forget() {
   curves.clear();
   asked.clear();
-  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, results: {}, lanes: null });
+  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, results: {}, lanes: null, media: null });
 }
 
 // One list; it stays empty if the server has none.
@@ -145,7 +145,7 @@ function gather() {
 }
 
 export function look(trainer) {
-  store.set({ trainer, branches: [], states: [], lanes: null });
+  store.set({ trainer, branches: [], states: [], lanes: null, media: null });
   lookAround(trainer).then(follow);
 }
 
@@ -215,7 +215,7 @@ export function take(event) {
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
   const states = event.states && (Array.isArray(event.states) ? event.states : event.states[state.trainer]);
   if (states) patch.states = states;
-  for (const name of ["entries", "branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
+  for (const name of ["entries", "branches", "edits", "hooks", "media"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
   if (event.entries) rememberFirst();
   if (event.status && ENDS.includes(event.status.status) && !ENDS.includes(state.status?.status)) load("results", {});

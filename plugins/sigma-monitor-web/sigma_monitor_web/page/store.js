@@ -23,6 +23,7 @@ const INITIAL = {
   tickets: [],
   messages: [],
   edits: {},
+  media: null, // what changes with them, once there are any
   results: {}, // of the summary, once the run has ended: {metrics, baselines, advice}
   drawn: 0, // grows with every new point of a curve
   fates: {}, // of commands given on this page, by where they were given

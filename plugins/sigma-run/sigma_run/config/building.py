@@ -71,6 +71,7 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
         "order": tables["order"],
         "epochs": tables["epochs"],
         "baselines": tables["baselines"],
+        "media_bytes": tables["media_bytes"],
         "metrics": {name: choice.make() for name, choice in (tables["metrics"] or {}).items()},
         "hooks": {
             **_verifying(run, tables["hooks"] or {}, catalogue),

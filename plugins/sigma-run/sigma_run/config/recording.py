@@ -13,6 +13,7 @@ from typing import Any
 from attrs import field, fields, frozen
 
 from sigma_kernel.contracts import Dataset
+from sigma_kernel.contracts.media import BUDGET
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import (
@@ -153,6 +154,7 @@ class Description:
             "order": [*trainer.order] or None,
             "epochs": trainer.epochs,
             "baselines": None if trainer.baselines else False,
+            "media_bytes": None if trainer.media_bytes == BUDGET else trainer.media_bytes,
             "metrics": self._tables_by_name(f"{where}metrics", chosen.metrics, METRIC),
             "hooks": self._tables_by_name(f"{where}hooks", hooks),
         }

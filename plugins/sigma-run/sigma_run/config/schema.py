@@ -132,7 +132,7 @@ class Training:
     Several optimisers update one after another if ``order`` lists them.
 
     Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before. With ``baselines =
-    false``, the summary of the run has none.
+    false``, the summary of the run has none. Media of hooks are kept up to ``media_bytes``.
     """
 
     optimiser: Choice[Optimiser] | None = None
@@ -141,6 +141,7 @@ class Training:
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
     metrics: Mapping[str, Choice[Metric]] = tables(METRIC)
     baselines: bool | None = None
+    media_bytes: int | None = field(default=None, validator=settings.optional(settings.ge(0)))
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None
 

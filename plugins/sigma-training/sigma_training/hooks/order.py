@@ -18,7 +18,7 @@ import attrs
 from attrs import Factory, field, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Hook, Media
 from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
@@ -87,7 +87,7 @@ def check_write(name: str, hook: Hook, address: str, value: Any) -> None:
     """Raise SigmaStateError for an address that a hook did not declare in ``writes``, or a value of a wrong type."""
     if address not in hook.writes and not _matches_any(address, tuple(hook.writes)):
         raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
-    if type(value) is not float:
+    if type(value) is not float and not isinstance(value, Media):
         pack(value.flat[:0] if hasattr(value, "flat") else value)  # of an array, only its dtype matters
 
 

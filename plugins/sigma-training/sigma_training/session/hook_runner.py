@@ -14,6 +14,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts.media import FOLDER
 from sigma_kernel.errors import SigmaTrainingError
 from sigma_training.history.replay import Row
 from sigma_training.hooks.background import WORKER, HookCall
@@ -133,9 +134,12 @@ class HookRunner:
                 self._report(hook, call.row, call.error)
 
     def _write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write files of the run, if it is stored."""
-        if (stored := self.current.recorder.stored) is not None:
-            for name, data in files.items():
+        """Write files of the run, if it is stored; media are kept without that, too."""
+        stored, media = self.current.recorder.stored, self.current.recorder.media
+        for name, data in files.items():
+            if name.startswith(FOLDER):
+                media.write(name, data)
+            elif stored is not None:
                 stored.write(name, data, durable=False)
 
     def _conclude(self, name: str) -> None:
@@ -217,6 +221,7 @@ class HookRunner:
                 raise firing.error
             if self._is_active(firing.name, firing.hook):
                 self._budgets.took(firing.name, firing.hook, firing.seconds)
+                self._attempt(firing.name, partial(self._write_files, firing.files))
                 self.apply_result(firing.row)
         for name, then in self._budgets.spent(self.current.setup.order, self.current.state.memory).items():
             self.apply_result({"event": "budget", "hook": name, "then": then})

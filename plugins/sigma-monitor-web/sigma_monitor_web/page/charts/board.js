@@ -1,5 +1,6 @@
 // The charts on one time axis: the bar above them, the lanes in their sections, the axis, and what the pointer reads.
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
+import { MediaLanes } from "../media/lanes.js";
 import { Advice } from "../widgets/advice.js";
 import { Icon } from "../widgets/icon.js";
 import { store, useStore } from "../store.js";
@@ -88,6 +89,7 @@ export function Board() {
       <${Timeline} scene=${wide} />
       ${ready ? grouped.map(([name, mine]) => html`<${Section} key=${name} name=${name} folded=${state.folded.includes(name)}>${state.folded.includes(name) ? null : mine.map(lane)}<//>`)
     : html`<div class="cells">${[274, 194, 76].map((tall) => html`<${Waiting} key=${tall} tall=${tall} />`)}</div>`}
+      ${ready ? html`<${MediaLanes} scene=${wide} ruled=${columns > 1} />` : null}
       ${columns > 1 ? null : html`<div class="lane axis" aria-hidden="true"><div class="head"></div><div class="plot"><${Canvas} height=${RULER} label="" paint=${(canvas) => paintRuler(prepare(canvas, scene.frame.width, RULER), scene)} /></div></div>`}
       <span class="zoom" hidden></span>
     </div>

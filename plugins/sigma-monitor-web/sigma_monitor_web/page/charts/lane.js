@@ -33,7 +33,7 @@ export function paintLane(pen, { shape, scene }) {
   if (!small) nameBranches(pen, items, scene, sy, colours);
 }
 
-function marks(pen, scene, tall, colours) {
+export function marks(pen, scene, tall, colours) {
   const { axis, sx } = scene;
   for (const one of scene.flags) {
     const x = sx(axis.place(one.iteration, one.second));
