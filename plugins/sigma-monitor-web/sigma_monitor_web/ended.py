@@ -15,6 +15,7 @@ from sigma_kernel.contracts import (
     Branch,
     HookEntry,
     LayerEntry,
+    RowHistory,
     RowLosses,
     StateEntry,
     Stretch,
@@ -160,6 +161,10 @@ class EndedTrainer:
         raise self.error()
 
     def losses(self, split: str, most: int | None = None) -> RowLosses:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def row_history(self, split: str) -> RowHistory:
         """Raise SigmaStateError."""
         raise self.error()
 

@@ -15,6 +15,7 @@ from sigma_monitor_control.protocol.arguments import check_arguments
 from sigma_monitor_control.protocol.data import DATA
 from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.layers import LAYERS
+from sigma_monitor_control.protocol.mapping import ROWS
 from sigma_monitor_control.protocol.reading import READS, Later, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
@@ -124,7 +125,7 @@ class Conversation:
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
-        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **LAYERS, **STEERS}
+        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **ROWS, **LAYERS, **STEERS}
         if do not in functions:
             raise SigmaConfigError(
                 f"do {do!r:.100}: unknown.{suggest_name(do, functions)} Known are {', '.join(sorted(functions))}."
