@@ -4,6 +4,7 @@ import { bytes } from "./paint.js";
 const AIR = 0.06; // around the points, as a share of the canvas
 const LONG = 600; // milliseconds of a movement
 const RADIUS = 2.2, FEW = 600, LARGE = 3.4; // pixels; of few points
+const MANY = 150; // chosen points
 
 const floats = (text) => new Float32Array(bytes(text).buffer);
 
@@ -73,12 +74,14 @@ export function points(pen, at, { x, y }, groups, few) {
   }
 }
 
+// Around chosen points; many of them have thin ones, which leave their colours to be seen.
 export function rings(pen, at, { x, y }, places, colour, paper) {
-  for (const [width, stroke] of [[4, paper], [2, colour]]) {
+  const many = places.length > MANY, half = many ? RADIUS + 0.5 : 4;
+  for (const [width, stroke] of many ? [[1, colour]] : [[4, paper], [2, colour]]) {
     pen.lineWidth = width;
     pen.strokeStyle = stroke;
     pen.beginPath();
-    for (const i of places) pen.rect(at.x0 + x[i] * at.sx - 4, at.y0 - y[i] * at.sy - 4, 8, 8);
+    for (const i of places) pen.rect(at.x0 + x[i] * at.sx - half, at.y0 - y[i] * at.sy - half, half * 2, half * 2);
     pen.stroke();
   }
 }
