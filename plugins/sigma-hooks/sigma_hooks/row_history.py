@@ -37,8 +37,9 @@ class RecordRows(Hook):
     ``<on>.row_history.forgotten`` is the number of rows that have been forgotten since the last firing.
 
     The record is a part of the state: it is saved, resumed, rewound and replayed with the run. It takes 33 bytes a row,
-    and 3 more for each of the ``points``; of a split with more rows than ``most``, so many are drawn by ``seed``. Rows
-    need numbers that stay the same: those of a generator have none.
+    and 3 more for each of the ``points``; each state that is kept for rewind takes the 33 bytes again. Of a split with
+    more rows than ``most``, so many are drawn by ``seed``. Rows need numbers that stay the same: those of a generator
+    have none.
 
     Args:
         on: Split of the data.

@@ -127,7 +127,9 @@ def test_decisions_of_two_inputs_lie_behind_the_points(halves: Any, visit: Any) 
     page.get_by_text(re.compile("width . height")).wait_for()
     page.wait_for_function(
         """() => {
-            const pen = document.querySelector("canvas.map").getContext("2d"), { data } = pen.getImageData(0, 0, 4, 4);
+            const probe = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+            probe.drawImage(document.querySelector("canvas.map"), 0, 0);
+            const { data } = probe.getImageData(2, 2, 1, 1);
             return data[3] > 0 && data[3] < 255;
         }""",
         timeout=PATIENCE,
@@ -152,7 +154,7 @@ FRAMES = """async (count) => {
         pen.getImageData(0, 0, 1, 1);
         times.push(performance.now() - began);
     }
-    return times.sort((a, b) => a - b)[30];
+    return Math.min(...times);
 }"""
 CHOICES = """async () => {
     const { frame, inside, nearest, within } = await import("./insight/cloud.js");
@@ -177,7 +179,7 @@ def test_points_within_a_drawn_line_are_chosen(training: Any, visit: Any) -> Non
 def test_ten_thousand_points_move_within_a_frame(training: Any, visit: Any) -> None:
     page = visit().page
     page.goto(training.link)
-    assert page.evaluate(FRAMES, 10_000) < 100  # milliseconds, on a machine that does other work as well
+    assert page.evaluate(FRAMES, 10_000) < 1000 / 60  # milliseconds of the shortest of 60: others wait for other work
 
 
 @pytest.mark.parametrize(("size", "theme"), [((1440, 900), "light"), ((390, 844), "dark")])

@@ -89,7 +89,7 @@ function noteOf(cloud) {
 }
 
 export function DataMap({ trainer }) {
-  const form = useAsked("inputs", { trainer }).result, plane = numbersOf(form) === 2 && form.inputs.every((one) => one.kind !== "text"), [own, change] = useState({}), edited = useEdited();
+  const { result: form, why: lacks } = useAsked("inputs", { trainer }), plane = numbersOf(form) === 2 && form.inputs.every((one) => one.kind !== "text"), [own, change] = useState({}), edited = useEdited();
   const setup = { of: plane ? "plane" : "inputs", method: "pca", colour: "class", split: "", count: 2000, ...own };
   const layers = (useAsked("network", { trainer }).result ?? []).filter((layer) => !("targets" in layer.settings) && layer.sources.length).map((layer) => layer.name);
   const splits = Object.keys(useAsked("splits", { trainer }, edited).result ?? {}), classes = useAsked("classes", { trainer }).result ?? [], names = useAsked("columns", { trainer }).result ?? {};
@@ -107,7 +107,7 @@ export function DataMap({ trainer }) {
   };
   const parts = cloud ? cloud.splits.map((split, k) => [split, chosen.filter((i) => cloud.split[i] === k).map((i) => cloud.row[i])]).filter(([, rows]) => rows.length) : [];
   return html`<div class="side"><section class="card map-card" aria-labelledby="h-map"><div class="card-head"><${Parts} /><h2 id="h-map" class="sr">${t("map")}</h2><${Controls} setup=${setup} change=${(patch) => change({ ...own, ...patch })} layers=${layers} plane=${plane} splits=${splits} /></div>
-      ${why ? html`<p class="empty">${t("map.none", { why })}</p>` : !cloud ? html`<p class="empty">${t("map.waits")}</p>` : html`<${Canvas} cloud=${cloud} surface=${surface} looks=${looks} choose=${take} point=${point} label=${t("map.label", { n: count(cloud.row.length), of: subject(setup.of), chosen: count(chosen.length) })} />
+      ${why || lacks ? html`<p class="empty">${t("map.none", { why: why || lacks })}</p>` : !cloud ? html`<p class="empty">${t("map.waits")}</p>` : html`<${Canvas} cloud=${cloud} surface=${surface} looks=${looks} choose=${take} point=${point} label=${t("map.label", { n: count(cloud.row.length), of: subject(setup.of), chosen: count(chosen.length) })} />
         <${Legend} groups=${groups} chosen=${bright} pick=${pick} /><p class="note pad">${under >= 0 && under < cloud.row.length ? said(cloud, under) : noteOf(cloud)}</p><p class="note pad" id="map-how">${t("map.how")}</p>`}</section></div>
     <div class="side">${parts.length ? parts.map(([split, rows]) => html`<${Chosen} key=${split} trainer=${trainer} split=${split} rows=${rows} classes=${classes} names=${names} edited=${edited} />`) : html`<section class="card" aria-label=${t("map.chosen")}><p class="empty">${t("map.choose")}</p></section>`}</div>`;
 }
