@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_data import Arrays
 from sigma_hooks import RecordRows
 from sigma_hooks.row_history import thin_points
 from sigma_kernel import Environment, SigmaConfigError, SigmaStateError, every
@@ -147,7 +146,7 @@ def test_a_loss_that_is_not_a_number_is_probably_mislabelled_first() -> None:
 def making(folder: Path | None = None, targets: Any = CLASSES, network: str = NETWORK, **hooks: Any) -> Environment:
     sigma = Environment("rows", seed=3, folder=folder)
     sigma.create_trainer(
-        network=network, data=Arrays(inputs=X, targets=targets), backend="numpy", batch_size=10, hooks=hooks,
+        network=network, data={"inputs": X, "targets": targets}, backend="numpy", batch_size=10, hooks=hooks,
         optimiser={"type": "adam", "learning_rate": 0.03},
     )  # fmt: skip
     return sigma
