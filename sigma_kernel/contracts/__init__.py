@@ -28,7 +28,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " Transformed Update",
         "running": "Goals Host Lifecycle SentCommand Trainer TrainerReport",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
-        " RowLosses"
+        " RowHistory RowLosses"
         " MODES TextGenerator Work check_mode check_workers merge_in_tree",
         "storing": "Checkpoint Checkpoints ConfigurationFormat Excerpt FOR_REPLAYS Journal RowWriter Store StoredRun",
         "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket TrainerView"

@@ -120,6 +120,7 @@ from sigma_kernel.contracts.steering import Operator as Operator
 from sigma_kernel.contracts.steering import Outlook as Outlook
 from sigma_kernel.contracts.steering import Recipe as Recipe
 from sigma_kernel.contracts.steering import Repeatable as Repeatable
+from sigma_kernel.contracts.steering import RowHistory as RowHistory
 from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import TextGenerator as TextGenerator
 from sigma_kernel.contracts.steering import Work as Work

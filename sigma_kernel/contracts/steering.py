@@ -87,12 +87,65 @@ class RowLosses:
 
     __repr__ = brief
 
+    @property
+    def correct(self) -> np.ndarray:
+        """Return whether the class of each row is predicted, int8 ``(n,)``: 1, 0, or -1 for other predictions."""
+        for values in (self.predicted, self.targets):
+            if values is None or values.ndim != 1 or values.dtype.kind not in "iub":
+                return np.full(len(self.rows), -1, np.int8)
+        return np.asarray(self.predicted == self.targets, np.int8)
+
     def worst(self, most: int) -> RowLosses:
         """Return at most so many rows, the greatest losses first, lower numbers first among equal ones."""
         greatest = np.where(np.isnan(self.losses), np.inf, self.losses)
         order = np.lexsort((self.rows, -greatest))[:most]
         kept = (None if values is None else values[order] for values in (self.predicted, self.targets))
         return RowLosses(self.rows[order], self.losses[order], *kept)
+
+
+@frozen(eq=False)
+class RowHistory:
+    """What became of each row of a split over the epochs, as a hook has recorded it at each of its firings.
+
+    ``losses`` are those of all ``rows`` at the kept ``epochs``, float32 ``(n, epochs)``; NaN where a row was excluded.
+    All else is of every firing, also of those whose losses were thinned out: the ``mean`` loss, float64 ``(n,)``;
+    whether a row was ``correct`` when it was last measured, int8 ``(n,)``: 1, 0, or -1 if its class is not predicted;
+    how often it was ``forgotten``: wrong right after it was correct (forgetting events: Toneva et al., An Empirical
+    Study of Example Forgetting during Deep Neural Network Learning, 2019); and the epoch since which it has been
+    correct, when it was ``learned``, or -1.
+    """
+
+    ORDERS: ClassVar[Sequence[str]] = ("mislabelled", "forgotten", "late", "never")
+
+    rows: np.ndarray
+    epochs: np.ndarray
+    losses: np.ndarray
+    mean: np.ndarray
+    correct: np.ndarray
+    forgotten: np.ndarray
+    learned: np.ndarray
+
+    __repr__ = brief
+
+    def order(self, by: str) -> np.ndarray:
+        """Return the places of rows in an order, those with greater mean losses first among equal ones.
+
+        ``mislabelled`` has all rows, the greatest mean losses first: labels that contradict the others are fitted last,
+        if at all (Huang et al., O2U-Net: A Simple Noisy Label Detection Approach for Deep Neural Networks, 2019); a
+        mean that is not a number is the greatest. ``forgotten`` has the rows that were forgotten, the most often first;
+        ``late`` those that are correct now, learned last first; ``never`` those that never were, by their mean loss.
+        Raises SigmaConfigError for another order, and for an order of correct rows if no classes are predicted.
+        """
+        if by not in self.ORDERS:
+            raise SigmaConfigError(f"order: must be one of {', '.join(self.ORDERS)} (got {by!r:.40}).")
+        if by != "mislabelled" and not (self.correct >= 0).any():
+            raise SigmaConfigError(f"order: {by!r} needs a network that predicts classes. Use 'mislabelled'.")
+        mean = np.where(np.isnan(self.mean), np.inf, self.mean)
+        never = (self.correct == 0) & (self.forgotten == 0)
+        key = {"forgotten": self.forgotten, "late": self.learned}.get(by, mean)
+        kept = {"forgotten": self.forgotten > 0, "late": self.correct == 1, "never": never}.get(by, self.rows >= 0)
+        places = np.flatnonzero(kept)
+        return places[np.lexsort((self.rows[places], -mean[places], -key[places]))]
 
 
 class Outlook(Protocol):

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.media import MediaEntry
-from sigma_kernel.contracts.steering import RowLosses
+from sigma_kernel.contracts.steering import RowHistory, RowLosses
 from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch, Window
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import Settled
@@ -190,6 +190,9 @@ class TrainerView(Protocol):
 
         Parameters are copied between two bursts; these and the next two are computed in the calling thread.
         """
+
+    def row_history(self, split: str) -> RowHistory:
+        """Return what a hook has recorded of each row of a split; raise SigmaStateError if none has."""
 
     def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples, as ``Trainer.predict`` takes them."""

@@ -43,6 +43,7 @@ from sigma_hooks.reduce_on_plateau import ReduceOnPlateau as ReduceOnPlateau
 from sigma_hooks.report import Report as Report
 from sigma_hooks.root_mean_square_error import RootMeanSquareError as RootMeanSquareError
 from sigma_hooks.root_mean_square_error import RootMeanSquareErrorMetric as RootMeanSquareErrorMetric
+from sigma_hooks.row_history import RecordRows as RecordRows
 from sigma_hooks.row_loss import RowLoss as RowLoss
 from sigma_hooks.running_time import RunningTime as RunningTime
 from sigma_hooks.several_labels import HammingLossMetric as HammingLossMetric

@@ -24,6 +24,7 @@ from sigma_kernel.contracts import (
     HookEntry,
     LayerEntry,
     MediaEntry,
+    RowHistory,
     RowLosses,
     StateEntry,
     StoredRun,
@@ -246,7 +247,7 @@ class ArchivedTrainer:
                 placed.name,
                 placed.kind,
                 placed.sources,
-                getattr(placed.layer, "shape", None),  # of its input
+                model.shapes.get(getattr(placed.layer, "section", ""), getattr(placed.layer, "shape", None)),
                 {f"{self.name}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
                 {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
             )
@@ -287,6 +288,10 @@ class ArchivedTrainer:
         """Return the losses of rows of a split, with the parameters of the trained network."""
         self.splits()
         return self.archive.load_network(self.name).data.losses(split, most)
+
+    def row_history(self, split: str) -> RowHistory:
+        """Return what a hook had recorded of each row of a split, by the checkpoint."""
+        return self.archive.load_network(self.name).data.row_history(split)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the edits of each split, once the data have been read."""

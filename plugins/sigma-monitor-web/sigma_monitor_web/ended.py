@@ -16,6 +16,7 @@ from sigma_kernel.contracts import (
     HookEntry,
     LayerEntry,
     MediaEntry,
+    RowHistory,
     RowLosses,
     StateEntry,
     Stretch,
@@ -171,6 +172,10 @@ class EndedTrainer:
         raise self.error()
 
     def losses(self, split: str, most: int | None = None) -> RowLosses:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def row_history(self, split: str) -> RowHistory:
         """Raise SigmaStateError."""
         raise self.error()
 

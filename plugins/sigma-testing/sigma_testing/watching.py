@@ -34,6 +34,7 @@ from sigma_kernel.contracts import (
     Monitor,
     Operator,
     Panel,
+    RowHistory,
     RowLosses,
     StateEntry,
     Stretch,
@@ -114,6 +115,12 @@ class FakeTrainerView:
         """Return losses that fall from row to row."""
         losses = RowLosses(np.arange(10), 1.0 / np.arange(1, 11), np.zeros(10, int), np.zeros(10, int))
         return losses if most is None else losses.worst(most)
+
+    def row_history(self, split: str) -> RowHistory:
+        """Return rows of which row n has the loss n, and every third was forgotten, n times."""
+        rows, forgotten = np.arange(10), np.where(np.arange(10) % 3 == 0, np.arange(10), 0)
+        losses = np.stack([rows + 0.5, rows - 0.5], axis=1).astype(np.float32)
+        return RowHistory(rows, np.array([1, 2]), losses, rows.astype(float), rows % 2, forgotten, rows % 2 * 2 - 1)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the edits that were given."""

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from attrs import define, field, fields_dict
 
-from sigma_kernel.contracts import Array, Metric, running as contracts
+from sigma_kernel.contracts import Array, Metric, RowHistory, running as contracts
 from sigma_kernel.contracts.running import Goals, Host
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, refuse_unknown, suggest_name
@@ -234,6 +234,14 @@ class NetworkTrainer(Settings, contracts.Trainer):
         learned = session.ask(lambda: learned_from(session.state, session.setup))
         size, setup = session.setup.evaluator.batch_size, prepared_for(session.setup.settings, on, learned)
         return session.ask(lambda: setup.evaluate(session.present.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
+
+    def row_history(self, on: str = "training") -> RowHistory:
+        """Return what became of each row of a split over the epochs: its losses, when it was learned, or forgotten.
+
+        The hook ``row_history`` records it; raises SigmaStateError if none has. ``order("mislabelled")`` of the result
+        has the places of rows that are probably mislabelled first, ``order("forgotten")`` of those that were forgotten.
+        """
+        return SessionView(self.name, self.recorder, self.session).row_history(on)
 
     def save(self, path: Path | str) -> Path:
         """Save the network to a directory: configuration, preprocessors, classes, parameters and state; no data.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import attrs
@@ -10,7 +11,7 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel.arrays import PLAIN
-from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, MediaEntry, RowLosses, StateEntry, Stretch
+from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, MediaEntry, RowHistory, RowLosses, StateEntry, Stretch
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
@@ -18,11 +19,12 @@ from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.plugins.components import display_name
 from sigma_step.model import LAYERS
 from sigma_step.steps import Steps
-from sigma_training.components import Learned, target_names
+from sigma_training.components import Learned, check_split, target_names
 from sigma_training.data.dataset import gather_rows
 from sigma_training.evaluator import Evaluator
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import explain_order
+from sigma_training.hooks.row_history import find_row_history
 from sigma_training.session.session import Session
 
 
@@ -130,6 +132,13 @@ class SessionView:
         """Return the loss of each row of a split, or of the ``most`` with the greatest, without delaying training."""
         evaluator, steps = self.evaluator_and_steps()
         return evaluator.losses(steps, split, most)
+
+    def row_history(self, split: str = "training") -> RowHistory:
+        """Return what a hook has recorded of each row of a split; raise SigmaStateError if none has."""
+        session = self._session
+        check_split("row_history", split, session.setup.factory.splits)
+        memory = session.ask(lambda: deepcopy(dict(session.state.memory)))
+        return find_row_history(session.setup.settings.resolve, memory, split)
 
     def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""

@@ -16,6 +16,7 @@ from sigma_monitor_control.protocol.data import DATA
 from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.layers import LAYERS
 from sigma_monitor_control.protocol.media import MEDIA
+from sigma_monitor_control.protocol.mapping import ROWS
 from sigma_monitor_control.protocol.reading import READS, Later, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
@@ -125,7 +126,7 @@ class Conversation:
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
-        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **LAYERS, **MEDIA, **STEERS}
+        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **ROWS, **LAYERS, **MEDIA, **STEERS}
         if do not in functions:
             raise SigmaConfigError(
                 f"do {do!r:.100}: unknown.{suggest_name(do, functions)} Known are {', '.join(sorted(functions))}."

@@ -40,7 +40,7 @@ const INITIAL = {
   pins: [], // moments that are read: {iteration, second}
   values: false, // whether the values of all series are listed
   table: false,
-  part: "rows", // of the view of the data: rows, profile
+  part: "rows", // of the view of the data: rows, map, profile
   lanes: null, // the charts, once the addresses are known
   pinned: [], // addresses of live values that a person asked for
   tried: {}, // by trainer, the sample of "Try it": {own, inputs, picture}

@@ -43,7 +43,7 @@ COMMANDS = {
         ("check", "inspect:check", "Check a configuration and report every error in it."),
         ("explain", "inspect:explain", "Explain a configuration: layers, shapes, parameters, hooks, memory."),
         ("init", "init:init", "Create a configuration file from a recipe, or from your own data."),
-        ("data", "inspection:data", "Look at data before training on them."),
+        ("data", "inspection:data", "Look at data before training on them, and at rows after it."),
         ("recipes", "components:recipes", "List the ready-to-run configurations."),
         ("components", "components:components", "List the components of the installed plugins."),
         ("plugins", "plugins:plugins", "List, show and check the installed plugins."),
