@@ -137,8 +137,6 @@ class FakeView:
     entries_of: dict[str, AddressEntry] = field(factory=dict)
     measured: dict[str, Sequence[float]] = field(factory=dict)
     layers: list[LayerEntry] = field(factory=list)
-    worked: list[WorkEntry] = field(factory=list)
-    recorded: list[Mapping[str, tuple[float, str]]] = field(factory=list)
     attached: list[HookEntry] = field(factory=list)
     kept: list[StateEntry] = field(factory=list)
     noted: list[Mapping[str, Any]] = field(factory=list)
@@ -158,6 +156,8 @@ class FakeView:
     names: list[str] = field(factory=lambda: ["trainer"])
     over: threading.Event = field(factory=threading.Event)
     shown: type[FakeTrainerView] = FakeTrainerView
+    worked: list[WorkEntry] = field(factory=list)
+    recorded: list[Mapping[str, tuple[float, str]]] = field(factory=list)
 
     def status(self) -> str:
         """Return the state that was given."""

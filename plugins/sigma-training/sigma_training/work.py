@@ -65,7 +65,7 @@ def _count_state(specs: Mapping[str, Spec]) -> Counter[str]:
 
 
 def _count_slots(model: Model) -> Counter[str]:
-    return _add_up((address, spec) for (address, _), (spec, _) in model.slots().items())
+    return _add_up((place[0], spec) for place, (spec, _) in model.slots().items())
 
 
 def _add_up(specs: Iterable[tuple[str, Spec]]) -> Counter[str]:

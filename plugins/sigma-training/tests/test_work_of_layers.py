@@ -61,9 +61,7 @@ def test_bytes_are_those_of_the_arrays() -> None:
     for layer in ("1-dense", "2-output"):
         assert work[layer].sizes["parameters"] == held(f"network.layers.{layer}.")
         assert work[layer].sizes["slots"] == held(f"optimiser.slots.{layer}.")
-    assert (
-        work["1-dense"].sizes["kept"] == 4 * ROWS * HIDDEN
-    )  # of relu: the next product's gradient reads it
+    assert work["1-dense"].sizes["kept"] == 4 * ROWS * HIDDEN  # of relu: the next product's gradient reads it
     assert work["0-input"].sizes == {"parameters": 0, "slots": 0, "kept": 0}
 
 

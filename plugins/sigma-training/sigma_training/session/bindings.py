@@ -58,7 +58,7 @@ class Readable(Protocol):
 
     phases: dict[str, float]
     workers: Mapping[int, Any]
-    readings: Mapping[str, float]
+    readings: dict[str, float]
 
     @property
     def setup(self) -> Setup:

@@ -19,7 +19,7 @@ import { Table } from "./table.js";
 import { besides, Timeline } from "./timeline.js";
 import { sections, useLanes } from "./uselanes.js";
 import { useShapes } from "./useshapes.js";
-import { withSystem } from "./usesystem.js";
+import { useSystem } from "./usesystem.js";
 
 const PHONE = "(max-width: 640px)";
 const RULER = 32; // pixels
@@ -66,7 +66,7 @@ function Section({ name, folded, children }) {
 export function Board() {
   const state = useStore((all) => all), { columns, tight } = state;
   const [host, [width, cell]] = useWidths(columns), [adding, show] = useState(false), held = useRef([undefined, undefined]);
-  const { lanes: all, change, remove, move, add, reset } = withSystem(useLanes());
+  const { lanes: all, change, remove, move, add, reset } = useSystem(useLanes());
   const grouped = sections(all), lanes = grouped.flatMap(([name, mine]) => (state.folded.includes(name) ? [] : mine));
   const phone = matchMedia(PHONE).matches, small = phone || columns > 1;
   useMemo(forgetPalette, [state.theme, matchMedia("(prefers-color-scheme: dark)").matches, matchMedia("(forced-colors: active)").matches]);

@@ -6,7 +6,7 @@ import { series } from "./lanes.js";
 import { SYSTEM, isSystem, systemLanes } from "./system.js";
 
 // The lanes with those of the machine after them, and how each is changed; those of the machine stay where they are.
-export function withSystem(all) {
+export function useSystem(all) {
   const entries = useStore((state) => state.entries), trainer = useStore((state) => state.trainer), own = useStore((state) => state.gauges), language = useStore((state) => state.language);
   const folded = useStore((state) => state.folded.includes(SYSTEM)), mine = useMemo(() => systemLanes(entries, trainer, own), [entries, trainer, own, language]);
   const addresses = folded ? [] : mine.flatMap((lane) => series(lane, entries, trainer).map((entry) => entry.address));

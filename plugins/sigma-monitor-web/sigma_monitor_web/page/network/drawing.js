@@ -127,7 +127,7 @@ export function Drawing({ layers, work, chosen, choose }) {
     keys[event.key](event);
   };
   const put = (element) => { picture.current = element; element?.style.setProperty("height", `${view.height}px`); };
-  return html`<section class="card drawn" aria-labelledby="h-graph"><div class="card-head"><h2 id="h-graph">${t("graph")}</h2><${Tools} groups=${groups} folded=${folded} fold=${fold} fit=${fit} zoom=${(factor) => change((old) => scaledAt(old, factor, view.width / 2, view.height / 2))} /></div>
+  return html`<section class="card net-card" aria-labelledby="h-graph"><div class="card-head"><h2 id="h-graph">${t("graph")}</h2><${Tools} groups=${groups} folded=${folded} fold=${fold} fit=${fit} zoom=${(factor) => change((old) => scaledAt(old, factor, view.width / 2, view.height / 2))} /></div>
     <div class="net" ref=${host} tabindex="0" role="group" aria-label=${t("graph.keys")} onKeyDown=${onKeyDown} ...${hands}><svg ref=${put} viewBox=${boxAttribute(view)} aria-hidden="true">
       ${width ? html`<${Picture} drawn=${drawn} layers=${layers} optimisers=${optimisers} chosen=${chosen} at=${at} />` : null}</svg></div>
     <${Legend} drawn=${drawn} optimisers=${optimisers} shares=${shares} /></section>`;

@@ -5,7 +5,8 @@ const LEAST = 3; // layers of a repetition of single layers
 const CHAIN = 4; // layers of a chain that can be folded
 const FEW = 16; // layers up to which nothing is folded at first
 
-export const isCost = (layer) => "targets" in layer.settings;
+// Costs have targets, or compare their inputs with each other: then they have a weight, and are a number.
+export const isCost = ({ settings, shape }) => "targets" in settings || ("weight" in settings && shape?.length === 0);
 
 const own = (address, name) => address.slice(address.indexOf(`.${name}.`) + name.length + 2);
 

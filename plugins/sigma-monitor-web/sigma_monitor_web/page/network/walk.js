@@ -1,7 +1,7 @@
 // Moving through a drawing by keys, and what of it is seen: along arrows, across them, zoomed and moved. Pure.
 
 const CLOSEST = 3, FURTHEST = 0.15; // factors of zoom
-const READABLE = 0.5; // the factor below which a drawing is rather cut than made smaller
+const READABLE = 0.62; // the factor below which a drawing is rather cut than made smaller
 const TALL = [104, 480]; // pixels of the window onto a drawing: at least, and at most
 
 const centre = (box) => [box.x + box.width / 2, box.y + box.height / 2];
