@@ -146,6 +146,7 @@ from sigma_kernel.contracts import Update as Update
 from sigma_kernel.contracts import View as View
 from sigma_kernel.contracts import Withdraw as Withdraw
 from sigma_kernel.contracts import Work as Work
+from sigma_kernel.contracts import WorkEntry as WorkEntry
 from sigma_kernel.contracts import WorkerAlive as WorkerAlive
 from sigma_kernel.contracts import WorkerComputed as WorkerComputed
 from sigma_kernel.contracts import WorkerCut as WorkerCut

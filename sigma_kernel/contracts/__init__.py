@@ -32,6 +32,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " MODES TextGenerator Work check_mode check_workers merge_in_tree",
         "storing": "Checkpoint Checkpoints ConfigurationFormat Excerpt FOR_REPLAYS Journal RowWriter Store StoredRun",
         "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket TrainerView"
-        " View",
+        " View WorkEntry",
     },
 )

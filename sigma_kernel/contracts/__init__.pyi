@@ -148,3 +148,4 @@ from sigma_kernel.contracts.watching import Stretch as Stretch
 from sigma_kernel.contracts.watching import Ticket as Ticket
 from sigma_kernel.contracts.watching import TrainerView as TrainerView
 from sigma_kernel.contracts.watching import View as View
+from sigma_kernel.contracts.watching import WorkEntry as WorkEntry

@@ -56,7 +56,8 @@ class AddressEntry:
 class LayerEntry:
     """A layer: its sources, the shape of its output for one sample, its parameters' shapes and its settings.
 
-    ``parameters`` are by their full addresses, ``settings`` by name; ``component`` is the name of its kind.
+    ``parameters`` are by their full addresses, ``settings`` by name; ``component`` is the name of its kind. ``shared``
+    holds the addresses of parameters of other layers that it uses, by its own names for them.
     """
 
     name: str
@@ -65,6 +66,30 @@ class LayerEntry:
     shape: tuple[int, ...] | None
     parameters: Mapping[str, tuple[int, ...]]
     settings: Mapping[str, Any]
+    shared: Mapping[str, str] = field(factory=dict)
+
+    __repr__ = brief
+
+
+@frozen
+class WorkEntry:
+    """What a layer or an optimiser takes of a training step: an estimate from the graph of the step.
+
+    Args:
+        name: The layer, or the head of the addresses of the optimiser.
+        operations: Floating-point operations, gradients included; None if they are not known.
+        sizes: Bytes of its ``parameters`` and state, of their ``slots``, and of what is ``kept`` for gradients.
+        component: The kind of an optimiser; empty for a layer.
+        updates: The layers whose parameters an optimiser updates.
+        minimises: The costs that an optimiser minimises.
+    """
+
+    name: str
+    operations: int | None
+    sizes: Mapping[str, int]
+    component: str = ""
+    updates: tuple[str, ...] = ()
+    minimises: tuple[str, ...] = ()
 
     __repr__ = brief
 
@@ -159,6 +184,16 @@ class TrainerView(Protocol):
 
     def network(self) -> list[LayerEntry]:
         """Return its layers; their addresses start at the root."""
+
+    def work(self) -> list[WorkEntry]:
+        """Return what each layer and each optimiser takes of a training step; empty if that is not known."""
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Record what a monitor has measured of the machine, at addresses below ``system.``, with their units.
+
+        It waits for the next boundary.  Readings are stored with the curves.  They are no part of the state, hooks
+        cannot read them, and no replay compares them.  Nothing is recorded unless the trainer trains.
+        """
 
     def hooks(self) -> list[HookEntry]:
         """Return its hooks in callback order."""

@@ -163,6 +163,7 @@ from sigma_kernel import Update as Update
 from sigma_kernel import View as View
 from sigma_kernel import Withdraw as Withdraw
 from sigma_kernel import Work as Work
+from sigma_kernel import WorkEntry as WorkEntry
 from sigma_kernel import WorkerAlive as WorkerAlive
 from sigma_kernel import WorkerComputed as WorkerComputed
 from sigma_kernel import WorkerCut as WorkerCut

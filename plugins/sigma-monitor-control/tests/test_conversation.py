@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Moment, catalogue
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Text, Ticket
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Text, Ticket, WorkEntry
 from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation, subscriptions
 from sigma_testing import FakeView
 from sigma_testing.stores import media_entry
@@ -283,8 +283,10 @@ def test_records_of_a_trainer_are_objects() -> None:
         attached=[HookEntry("loss", "loss", "1 epoch", "", (), False, False)],
         kept=[StateEntry(10, 1, True, False)],
         noted=[{"command": "pause"}],
+        worked=[WorkEntry("1-output", 24, {"parameters": 16})],
     )
     conversation = Conversation(shown)
+    assert asked(conversation, "work")[0]["sizes"] == {"parameters": 16}
     assert asked(conversation, "network")[0]["parameters"] == {"a.weights": [2, 2]}
     assert asked(conversation, "hooks", trainer="trainer")[0]["every"] == "1 epoch"
     assert asked(conversation, "states") == [

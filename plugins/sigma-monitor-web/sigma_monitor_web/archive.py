@@ -29,11 +29,13 @@ from sigma_kernel.contracts import (
     StateEntry,
     StoredRun,
     Stretch,
+    WorkEntry,
 )
 from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
+from sigma_monitor_web.stored_work import describe_stored_work
 from sigma_run import Trained, load
 from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
@@ -241,18 +243,30 @@ class ArchivedTrainer:
         except SigmaError:
             return []
         shapes = {name: tuple(value.shape) for name, value in model.checkpoint.arrays.items()}
-        head = "network.layers."
+        head, outputs = "network.layers.", _output_shapes(model)
         return [
             LayerEntry(
                 placed.name,
                 placed.kind,
                 placed.sources,
-                model.shapes.get(getattr(placed.layer, "section", ""), getattr(placed.layer, "shape", None)),
+                model.shapes.get(outputs.get(placed.name, getattr(placed.layer, "section", "")), getattr(placed.layer, "shape", None)),
                 {f"{self.name}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
                 {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
+                {name: f"{self.name}.{head}{address}" for name, address in placed.layer.share.items()},
             )
             for placed in model.network.layers
         ]
+
+    def work(self) -> list[WorkEntry]:
+        """Return what layers hold, and the optimisers; none if the trained network cannot be loaded."""
+        try:
+            return describe_stored_work(self.archive.load_network(self.name))
+        except SigmaError:
+            return []
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Raise SigmaStateError: nothing trains."""
+        raise self.archive.ended_error()
 
     def hooks(self) -> list[HookEntry]:
         """Return the hooks of the configuration, in its order."""
@@ -327,6 +341,11 @@ class ArchivedTrainer:
         trained = self.archive.load_network(self.name)
         outputs = trained.predict(samples)
         return outputs if isinstance(outputs, dict) else {trained.network.outputs[0].name: outputs}
+
+
+def _output_shapes(model: Trained) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of one sample at each layer, as far as they follow from those of the inputs."""
+    return {row.name: row.shape for row in model.trainer.summary().rows if row.shape is not None}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

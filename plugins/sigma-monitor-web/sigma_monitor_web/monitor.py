@@ -29,6 +29,7 @@ from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.listing import describe_folder, select_results
 from sigma_monitor_web.serving import WebServer
+from sigma_monitor_web.system import sampling
 from sigma_monitor_web.talk import Talk, WebLines
 
 PATIENCE = 10.0  # seconds to wait for a page to open or to reconnect
@@ -80,7 +81,8 @@ class WebMonitor(Monitor):
                 view.log(f"dashboard: {self.layout} does not exist yet. Saving the layout in the page writes it.")
             opened = self.open and open_browser(server.link())
             self._last, self._opened = server, time.monotonic() if opened else -math.inf
-            server.run(view.wait)
+            with sampling(view):
+                server.run(view.wait)
             self._seen = opened or server.application.lines.seen
 
     def is_attended(self) -> bool:

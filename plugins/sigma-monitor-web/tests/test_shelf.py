@@ -17,6 +17,7 @@ import pytest
 from sigma_kernel import Environment, View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaTrainingError
 from sigma_monitor_web.archive import Archive
+from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
@@ -113,6 +114,19 @@ def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
     made = view.trainer("trainer").activations(np.ones((2, 3), "float32"))
     assert {name: values.shape for name, values in made.items()} == {"0-input": (2, 3), "1-output": (2, 1)}
     assert view.trainer("trainer").columns() == {}
+
+
+def test_an_archive_tells_shapes_and_what_layers_and_optimisers_hold(finished: Path) -> None:
+    trainer = Archive(finished).trainer("trainer")
+    assert [layer.shape for layer in trainer.network()] == [(3,), (1,), ()]
+    work = {entry.name: entry for entry in trainer.work()}
+    assert [*work] == ["0-input", "1-output", "2-squared_difference", "optimiser"]
+    assert work["1-output"].sizes == {"parameters": 4 * (3 + 1), "slots": 4 * 2}  # how often each was updated
+    assert {entry.operations for entry in work.values()} == {None}
+    optimiser = work["optimiser"]
+    assert (optimiser.component, optimiser.updates) == ("gradient_descent", ("1-output",))
+    assert optimiser.minimises == ("2-squared_difference",)
+    assert EndedRun(finished / "nowhere").trainer("trainer").work() == []
 
 
 def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:

@@ -40,6 +40,7 @@ from sigma_kernel.contracts import (
     Stretch,
     Ticket,
     View,
+    WorkEntry,
 )
 from sigma_kernel.contracts.storing import ALL
 from sigma_kernel.curves import BranchedCurves, Curve, Window, downsample
@@ -82,6 +83,14 @@ class FakeTrainerView:
     def network(self) -> list[LayerEntry]:
         """Return the layers that were given."""
         return self.view.layers
+
+    def work(self) -> list[WorkEntry]:
+        """Return the entries that were given."""
+        return self.view.worked
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Add readings to those that were recorded."""
+        self.view.recorded.append({name: (value, units[name]) for name, value in readings.items()})
 
     def hooks(self) -> list[HookEntry]:
         """Return the hooks that were given."""
@@ -140,7 +149,8 @@ class FakeView:
     """A view for tests of monitors: it shows given values, and records commands.
 
     ``values`` are by address, with ``entries_of`` for those whose kinds matter; ``measured`` holds the values of one
-    branch, one per iteration; ``published`` are media with their bytes. A command is applied at ``moment``, unless its
+    branch, one per iteration; ``published`` are media with their bytes.iteration; ``recorded`` is what a monitor measured, with units. A command is applied at ``moment``,
+    unless its
     name is in ``refusals``, with the reason.
     """
 
@@ -168,6 +178,8 @@ class FakeView:
     over: threading.Event = field(factory=threading.Event)
     shown: type[FakeTrainerView] = FakeTrainerView
     published: list[tuple[MediaEntry, bytes]] = field(factory=list)
+    worked: list[WorkEntry] = field(factory=list)
+    recorded: list[Mapping[str, tuple[float, str]]] = field(factory=list)
 
     def status(self) -> str:
         """Return the state that was given."""
@@ -339,6 +351,16 @@ class ViewSuite(Suite):
                 for layer in view.trainer(trainer).network():
                     assert {*layer.sources} <= before
                     before.add(layer.name)
+
+    def test_work_is_that_of_layers_and_optimisers(self) -> None:
+        """Estimate each layer of the network, or nothing, and let optimisers name layers and costs."""
+        with self.make() as view:
+            for trainer in view.trainers():
+                layers = [layer.name for layer in view.trainer(trainer).network()]
+                work = view.trainer(trainer).work()
+                assert [entry.name for entry in work if not entry.component] in ([], layers)
+                assert {name for entry in work for name in (*entry.updates, *entry.minimises)} <= {*layers}
+                assert all(entry.operations is None or entry.operations >= 0 for entry in work)
 
     def test_rows_of_every_split_can_be_read_by_number(self) -> None:
         """Return the sections of rows in the order in which they are wanted."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import attrs
@@ -11,12 +12,13 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel.arrays import PLAIN
-from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, MediaEntry, RowHistory, RowLosses, StateEntry, Stretch
+from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, MediaEntry, RowHistory, RowLosses, StateEntry, Stretch, WorkEntry
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.plugins.components import display_name
+from sigma_step.graphs import training_step
 from sigma_step.model import LAYERS
 from sigma_step.steps import Steps
 from sigma_training.components import Learned, check_split, target_names
@@ -26,6 +28,7 @@ from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import explain_order
 from sigma_training.hooks.row_history import find_row_history
 from sigma_training.session.session import Session
+from sigma_training.work import describe_work
 
 
 @define(eq=False)
@@ -80,6 +83,18 @@ class SessionView:
         """Return its layers."""
         model = self._session.setup.model
         return [_layer(f"{self.name}.{LAYERS}", placed, model.shapes) for placed in model.network.layers]
+
+    def work(self) -> list[WorkEntry]:
+        """Return what layers and optimisers take of a training step, whose graph is traced again if it was cut."""
+        setup = self._session.setup
+        model, batch, steps = setup.model, setup.feed.batch_size, setup.programs.steps
+        return describe_work(model, steps.get((training_step, batch)) or training_step(model, batch))
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Record what a monitor measured, at the next boundary, while it trains."""
+        session = self._session
+        if session.status == "running":
+            session.ask(partial(session.record_readings, readings, units))
 
     def hooks(self) -> list[HookEntry]:
         """Return its hooks in callback order."""
@@ -176,7 +191,8 @@ class SessionView:
 def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:
     shape = getattr(shapes.outputs.get(placed.name), "shape", None)
     own = {head + a: p.shape for a, p in shapes.parameters.items() if a.startswith(f"{placed.name}.")}
-    return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer))
+    shared = {name: f"{head}{address}" for name, address in placed.layer.share.items()}
+    return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer), shared)
 
 
 def _settings(layer: Any) -> dict[str, Any]:

@@ -237,6 +237,12 @@ def network(view: View, trainer: str | None = None) -> list[Any]:
     return [to_json(layer) for layer in view.trainer(select_trainer(view, trainer)).network()]
 
 
+def work(view: View, trainer: str | None = None) -> Later:
+    """Return what the layers and the optimisers of a trainer take of a training step, estimated from its graph."""
+    name = select_trainer(view, trainer)
+    return Later(lambda: [to_json(entry) for entry in view.trainer(name).work()])
+
+
 def hooks(view: View, trainer: str | None = None) -> list[Any]:
     """Return the hooks of a trainer in callback order."""
     return [to_json(hook) for hook in view.trainer(select_trainer(view, trainer)).hooks()]
@@ -294,7 +300,7 @@ def describe_command(component: Component) -> dict[str, Any] | None:
 READS: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
-        hello, status, entries, get, series, tickets, journal, messages, branches, network, hooks, states, splits,
-        classes, components, commands,
+        hello, status, entries, get, series, tickets, journal, messages, branches, network, work, hooks, states,
+        splits, classes, components, commands,
     )
 }  # fmt: skip

@@ -1,4 +1,5 @@
 // The state of the page in one place. Curves are too large to be copied: they live in series.js, and `drawn` counts their news.
+import { SYSTEM } from "./charts/system.js";
 import { useLayoutEffect, useReducer, useRef } from "./lib.js";
 
 const INITIAL = {
@@ -34,7 +35,8 @@ const INITIAL = {
   smoothing: 0.9,
   columns: 1, // of charts
   tight: false, // whether the scales of charts end at their values
-  folded: [], // names of sections whose charts are folded away
+  folded: [SYSTEM], // names of sections whose charts are folded away
+  gauges: {}, // what a person has changed in the charts of the machine, by chart
   range: null, // [from, to] on the axis while zoomed
   picked: null, // the state chosen for rewinding
   pins: [], // moments that are read: {iteration, second}

@@ -8,11 +8,11 @@ import attrs
 
 from sigma_kernel.contracts import Dataset, Initialiser, Program, Step
 from sigma_kernel.plugins.components import display_name
-from sigma_run.launcher.work import operations, traffic
 from sigma_step.graphs import recomputed_layers, training_step
 from sigma_step.initial import Initial
 from sigma_step.model import Model
 from sigma_step.rules import setting_rule
+from sigma_step.work import operations, traffic
 from sigma_training.hooks.order import explain_order
 from sigma_training.session.session import Session
 from sigma_training.trainer import NetworkTrainer

@@ -15,10 +15,12 @@ import { paintAll } from "./queue.js";
 import { Reading } from "./reading.js";
 import { paintRuler } from "./ruler.js";
 import { makeScene, placed } from "./scene.js";
+import { SYSTEM, isSystem } from "./system.js";
 import { Table } from "./table.js";
 import { besides, Timeline } from "./timeline.js";
 import { sections, useLanes } from "./uselanes.js";
 import { useShapes } from "./useshapes.js";
+import { useSystem } from "./usesystem.js";
 
 const PHONE = "(max-width: 640px)";
 const RULER = 32; // pixels
@@ -58,14 +60,14 @@ function Waiting({ tall }) {
 function Section({ name, folded, children }) {
   const fold = () => store.set(({ folded: all }) => ({ folded: folded ? all.filter((one) => one !== name) : [...all, name] }));
   const columns = useStore((state) => state.columns);
-  return html`${name ? html`<h2 class="section"><button class="quiet" type="button" aria-expanded=${String(!folded)} onClick=${fold}><${Icon} name=${folded ? "right" : "down"} />${name}</button></h2>` : null}
+  return html`${name ? html`<h2 class="section"><button class="quiet" type="button" aria-expanded=${String(!folded)} onClick=${fold}><${Icon} name=${folded ? "right" : "down"} />${name === SYSTEM ? t("system") : name}</button></h2>` : null}
     ${folded ? null : html`<div class=${`cells columns-${columns}`}>${children}</div>`}`;
 }
 
 export function Board() {
   const state = useStore((all) => all), { columns, tight } = state;
   const [host, [width, cell]] = useWidths(columns), [adding, show] = useState(false), held = useRef([undefined, undefined]);
-  const { lanes: all, change, remove, move, add, reset } = useLanes();
+  const { lanes: all, change, remove, move, add, reset } = useSystem(useLanes());
   const grouped = sections(all), lanes = grouped.flatMap(([name, mine]) => (state.folded.includes(name) ? [] : mine));
   const phone = matchMedia(PHONE).matches, small = phone || columns > 1;
   useMemo(forgetPalette, [state.theme, matchMedia("(prefers-color-scheme: dark)").matches, matchMedia("(forced-colors: active)").matches]);
@@ -79,7 +81,7 @@ export function Board() {
   const lane = (one) => {
     const i = lanes.indexOf(one);
     return html`<${Lane} key=${one.id} lane=${one} shape=${shapes[i]} entries=${bare.all[i]} scene=${scene} ruled=${columns > 1} change=${(patch) => change(one.id, patch)}
-      remove=${() => remove(one.id)} move=${(way) => move(one.id, way)} save=${(kind) => save(kind, board, shapes[i])} />`;
+      remove=${isSystem(one.id) ? null : () => remove(one.id)} move=${(way) => move(one.id, way)} save=${(kind) => save(kind, board, shapes[i])} />`;
   };
   return html`<div class="score card" id="score" ref=${gutter}>
     <${Bar} adding=${adding} add=${() => show(!adding)} save=${(kind) => save(kind, board)} />

@@ -31,6 +31,7 @@ const SIGNS = {
   right: () => line("M6 3.4L10.6 8 6 12.6", 1.7),
   star: () => html`<path d="M8 1.8l1.9 4 4.4.6-3.2 3 .8 4.4L8 11.7l-3.9 2.1.8-4.4-3.2-3 4.4-.6z" fill="var(--star, none)" stroke="currentColor" stroke-width="1.3" />`,
   plus: () => line("M8 3v10M3 8h10", 1.7),
+  minus: () => line("M3 8h10", 1.7),
 };
 
 export const Icon = ({ name, class: more = "" }) => html`<svg class=${`i ${more}`} viewBox="0 0 16 16" aria-hidden="true">${SIGNS[name]()}</svg>`;
