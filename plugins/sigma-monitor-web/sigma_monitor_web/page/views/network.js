@@ -6,7 +6,7 @@ import { Weights } from "../insight/paint.js";
 import { Ridges, remember } from "../insight/ridges.js";
 import { Fate } from "../widgets/fate.js";
 import { command } from "../steer.js";
-import { maySteer, ofTrainer, useStore } from "../store.js";
+import { maySteer, ofTrainer, useSpot, useStore } from "../store.js";
 import { count, exact, figure, tail } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -90,7 +90,7 @@ function Chosen({ layer, trainer, place }) {
 
 export function Network() {
   const trainer = useStore((state) => state.trainer), changes = useStore((state) => state.status?.status);
-  const { result: layers, why } = useAsked("network", { trainer }, changes), [name, choose] = useState(""), place = useRef(null);
+  const { result: layers, why } = useAsked("network", { trainer }, changes), [name, choose] = useSpot("network.layer", ""), place = useRef(null);
   if (why || (layers && !layers.length)) return html`<section class="card" aria-labelledby="h-layers"><div class="card-head"><h2 id="h-layers">${t("network.layers")}</h2></div><p class="empty">${why || t("network.none")}</p></section>`;
   if (!layers) return html`<section class="card"><p class="empty">${t("loading")}</p></section>`;
   const most = Math.max(1, ...layers.map(parameters)), all = layers.filter(weighty).reduce((sum, layer) => sum + parameters(layer), 0);
