@@ -175,6 +175,10 @@ class SessionLifecycle(Lifecycle):
         """Queue a command for the next boundary."""
         return self.session.commands.send(command)
 
+    def send_from(self, who: str, command: Command) -> Request:
+        """Queue a command for the next boundary; the journal names its sender."""
+        return self.session.commands.send(command, who)
+
     def save_end(self) -> Request | None:
         """Save what training has reached; where the loss is not finite, the newest good state was saved instead."""
         if self.is_interrupted or not self.session.present.last.finite:
