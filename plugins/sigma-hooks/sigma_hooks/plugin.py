@@ -62,6 +62,8 @@ HOOKS = {
         "Activation maximisation: draw the input that maximises each output.",
     ),
     "function": ("FunctionHook", "Call a Python function."),
+    "webhook": ("Webhook", "Post to a webhook, such as Slack's: at the end, after a failure, at a plateau."),
+    "email": ("Email", "Send an e-mail: at the end, after a failure, at a plateau."),
 }
 METRICS = {
     "accuracy": (
@@ -134,6 +136,8 @@ ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     "evaluate": "validate split=on",
     "time_limit": "timer max_time=limit seconds=limit",
     "function": "lambda_callback callback",
+    "webhook": "slack notification notify alert",
+    "email": "smtp mail notification notify alert",
 }
 DEFAULT_FOR = {"evaluate": "evaluation", "verify": "verification"}  # roles in which the kernel looks components up
 
