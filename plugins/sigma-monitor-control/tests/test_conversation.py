@@ -301,7 +301,9 @@ def test_records_of_a_trainer_are_objects() -> None:
     conversation = Conversation(shown)
     assert asked(conversation, "network")[0]["parameters"] == {"a.weights": [2, 2]}
     assert asked(conversation, "hooks", trainer="trainer")[0]["every"] == "1 epoch"
-    assert asked(conversation, "states") == [{"iteration": 10, "epoch": 1, "kept": True, "saved": False}]
+    assert asked(conversation, "states") == [
+        {"iteration": 10, "epoch": 1, "kept": True, "saved": False, "name": "", "note": ""}
+    ]
     assert asked(conversation, "journal") == [[1, {"command": "pause"}]]
     assert asked(conversation, "branches") == [{"number": 0, "parent": None, "start": 0}]
     assert asked(conversation, "splits") == {"training": 10}

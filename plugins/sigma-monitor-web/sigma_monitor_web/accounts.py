@@ -11,12 +11,12 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import mkstemp
 
 from attrs import define, field, frozen
 
 from sigma_http.passwords import LONGEST, PasswordHash, hash_password, parse_hash
 from sigma_kernel.errors import SigmaConfigError
-from sigma_store.files import put_text
 
 NAME = re.compile(r"\w[\w.@-]{0,63}")
 SCOPES = {"read": frozenset({"read"}), "steer": frozenset({"read", "steer"})}
@@ -85,13 +85,15 @@ def read_accounts(path: Path) -> dict[str, Account]:
 
 
 def write_accounts(path: Path, accounts: Mapping[str, Account]) -> None:
-    """Write a file of accounts that its owner alone can open."""
-    before = os.umask(0o077)
+    """Write a file of accounts that its owner alone can open, whole or not at all; raises SigmaConfigError."""
+    text = "".join(f"{account.to_line()}\n" for account in accounts.values())
     try:
-        put_text(path, "".join(f"{account.to_line()}\n" for account in accounts.values()))
-    finally:
-        os.umask(before)
-    path.chmod(0o600)
+        descriptor, draft = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which only its owner can open
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except OSError as error:
+        raise SigmaConfigError(f"{path}: cannot be written: {error.strerror}. Choose another place.") from None
 
 
 @define(eq=False)

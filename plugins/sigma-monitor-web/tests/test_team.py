@@ -296,6 +296,7 @@ def test_sigma_password_writes_hashes_that_others_cannot_read(tmp_path: Path) ->
         (["people", "a b"], "", "is no name of an account"),
         (["people", "anna"], "too short", "must have 12 to 1,024 characters"),
         (["people", "anna", "--remove"], "", "has no account 'anna'. It has none"),
+        (["nowhere/people", "anna"], "a few words of mine", "nowhere/people: cannot be written: No such file"),
     ],
 )
 def test_what_sigma_password_cannot_do_is_a_sentence(
