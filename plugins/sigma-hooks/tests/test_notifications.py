@@ -25,7 +25,7 @@ from sigma_hooks.notification import EVENTS, Notice, read_secret
 from sigma_kernel import Environment, Moment, SigmaConfigError, every, when
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaTrainingError
-from sigma_run.files import from_file
+from sigma_run import from_file
 from sigma_testing import Desk, HookSuite, Sweep, small_environment
 
 SECRET = "s3cr3t-" + "x" * 20

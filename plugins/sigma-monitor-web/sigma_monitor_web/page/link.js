@@ -21,7 +21,7 @@ const pinText = ({ iteration, second }) => [iteration, second].filter((value) =>
 
 function pinsOf(text) {
   const pins = text.split(",").filter(Boolean).map((one) => one.split("@").map(numeric));
-  return pins.filter(([iteration, second]) => iteration !== null && second !== null).map(([iteration, second]) => ({ iteration, second }));
+  return pins.filter(([iteration, second]) => iteration !== null && second !== null).map(([iteration, second]) => (second === undefined ? { iteration } : { iteration, second }));
 }
 
 // Rows of [name in the address, views, text of the state ("" as usual), change of the state from a text]. `at` and `trainer` wait until
