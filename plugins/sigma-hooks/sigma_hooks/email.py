@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import define, field
 
-from sigma_hooks.notification import PATIENCE, Notice, Notification, check_reference, read_secret
+from sigma_hooks.notification import PATIENCE, Announcement, Notification, check_reference, read_secret
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import in_, whole
 
@@ -66,7 +66,7 @@ class Email(Notification):
     user: str = ""
     password: str = field(default="", validator=_reference)
 
-    def deliver(self, notice: Notice) -> None:
+    def deliver(self, notice: Announcement) -> None:
         """Send a notice."""
         secret = read_secret(self.password) if self.password else ""
         context = ssl.create_default_context()
@@ -84,7 +84,7 @@ class Email(Notification):
                 smtp.login(self.user, secret)
             smtp.send_message(self.write_message(notice))
 
-    def write_message(self, notice: Notice) -> EmailMessage:
+    def write_message(self, notice: Announcement) -> EmailMessage:
         """Return the e-mail of a notice."""
         message = EmailMessage()
         message["Subject"], message["From"] = notice.title, self.sender

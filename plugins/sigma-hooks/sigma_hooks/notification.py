@@ -55,7 +55,7 @@ def _events(hook: Any, attribute: Any, given: Sequence[str]) -> None:
 
 
 @frozen
-class Notice:
+class Announcement:
     """What is told: the event, the run, the moment, the values, and the reason of a failure."""
 
     event: str
@@ -118,7 +118,7 @@ class Notification(Hook):
         return list(self.values)
 
     @abstractmethod
-    def deliver(self, notice: Notice) -> None:
+    def deliver(self, notice: Announcement) -> None:
         """Tell a notice; raise an OSError, or a SigmaError, if that fails."""
 
     def fire(self, context: HookContext) -> None:
@@ -147,7 +147,7 @@ class Notification(Hook):
         values = {address: value for address, value in readings.items() if value is not None}
         run = "run" if folder is None else folder.name
         try:
-            self.deliver(Notice(event, run, moment.epoch, moment.iteration, values, why))
+            self.deliver(Announcement(event, run, moment.epoch, moment.iteration, values, why))
         except (OSError, ValueError, SigmaConfigError) as error:
             context.log(
                 f"{type(self).__name__}: {event} was not told: {self.describe(error)}. Training is not affected."

@@ -10,7 +10,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from attrs import define, field
 
-from sigma_hooks.notification import PATIENCE, Notice, Notification, check_reference, read_secret
+from sigma_hooks.notification import PATIENCE, Announcement, Notification, check_reference, read_secret
 from sigma_kernel.errors import SigmaConfigError
 
 
@@ -41,7 +41,7 @@ class Webhook(Notification):
 
     url: str = field(kw_only=False, validator=_reference)
 
-    def deliver(self, notice: Notice) -> None:
+    def deliver(self, notice: Announcement) -> None:
         """Post a notice."""
         url = read_secret(self.url)
         if urlsplit(url).scheme not in ("http", "https"):

@@ -21,7 +21,7 @@ import pytest
 from attrs import define, field
 
 from sigma_hooks import Email, Evaluate, Plateau, Webhook
-from sigma_hooks.notification import EVENTS, Notice, read_secret
+from sigma_hooks.notification import EVENTS, Announcement, read_secret
 from sigma_kernel import Environment, Moment, SigmaConfigError, every, when
 from sigma_kernel.contracts import Hook, HookContext
 from sigma_kernel.errors import SigmaTrainingError
@@ -208,7 +208,9 @@ def test_the_events_that_are_not_asked_for_are_not_told(sink: Sink) -> None:
 
 
 def test_numbers_that_json_does_not_have_are_null() -> None:
-    notice = Notice("end", "r", 1, 2, {"a": np.float32(0.5), "b": float("nan"), "c": np.ones(3), "d": "x", "e": True})
+    notice = Announcement(
+        "end", "r", 1, 2, {"a": np.float32(0.5), "b": float("nan"), "c": np.ones(3), "d": "x", "e": True}
+    )
     assert notice.to_json()["values"] == {"a": 0.5, "b": None, "c": None, "d": "x", "e": True}
     json.dumps(notice.to_json(), allow_nan=False)
 

@@ -24,7 +24,7 @@ from sigma_http.mounting import BasePath
 from sigma_kernel import Panel
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
 from sigma_monitor_web.files import PageFile
-from sigma_monitor_web.keys import READ, STEER, Keys, Session
+from sigma_monitor_web.keys import READ, STEER, Keys, Visitor
 from sigma_monitor_web.layout import PageLayout
 from sigma_monitor_web.talk import Talk, WebLines
 
@@ -107,7 +107,7 @@ class Application:
         """Return the name of the cookie: one per server, as cookies ignore ports."""
         return f"sigma-{sha256(self.keys.steer.encode()).hexdigest()[:16]}"
 
-    def _visitor(self, connection: HTTPConnection) -> Session:
+    def _visitor(self, connection: HTTPConnection) -> Visitor:
         return self.keys.find(connection.cookies.get(self.cookie, ""))
 
     def _scopes(self, connection: HTTPConnection) -> frozenset[str]:
@@ -118,7 +118,7 @@ class Application:
         """Return the answer to whoever has not come in."""
         return DENIED if self.keys.accounts is None else ASKED
 
-    def _introduction(self, session: Session) -> dict[str, Any]:
+    def _introduction(self, session: Visitor) -> dict[str, Any]:
         panels = [{"name": name, "title": panel.title, "view": panel.view} for name, (panel, _) in self.panels.items()]
         about = {"run": self.served.name, "where": self.served.where, "process": os.getpid()}
         person = {"person": session.name} if session.name else {}
@@ -128,7 +128,7 @@ class Application:
         session = self._visitor(request)
         return JSONResponse(self._introduction(session), headers=PRIVATE) if session.scopes else self._refusal
 
-    def _welcome(self, request: Request, cookie: str, session: Session) -> Response:
+    def _welcome(self, request: Request, cookie: str, session: Visitor) -> Response:
         """Return the introduction, with the cookie of a new session."""
         answer = JSONResponse(self._introduction(session), headers=PRIVATE)
         secure = request.url.scheme == "https"
@@ -151,7 +151,7 @@ class Application:
         if entered is None:
             self.keys.attempts.count_failure(peer)
             return self._refusal
-        return self._welcome(request, entered[0], Session(entered[1]))
+        return self._welcome(request, entered[0], Visitor(entered[1]))
 
     async def _log_in(self, request: Request) -> Response:
         """Exchange a name and a password for a cookie; wrong ones delay the next try of a peer, ever longer."""

@@ -22,7 +22,7 @@ SESSIONS = 1000  # concurrent sessions; the oldest one is dropped
 
 
 @frozen
-class Session:
+class Visitor:
     """What somebody who has come in may do, and the account, if it was by a password."""
 
     scopes: frozenset[str] = frozenset()
@@ -34,7 +34,7 @@ class Session:
         return "" if self.account is None else self.account.name
 
 
-NOBODY = Session()
+NOBODY = Visitor()
 
 
 @define(eq=False)
@@ -54,7 +54,7 @@ class Keys:
     attempts: Attempts = field(factory=Attempts)
     accounts: Accounts | None = None
     delays: GrowingDelays = field(factory=GrowingDelays)
-    _sessions: OrderedDict[str, Session] = field(factory=OrderedDict, init=False)
+    _sessions: OrderedDict[str, Visitor] = field(factory=OrderedDict, init=False)
 
     def scopes(self, key: str) -> frozenset[str]:
         """Return the scopes of a key, none for a wrong one, in time independent of the key."""
@@ -66,17 +66,17 @@ class Keys:
     def enter(self, key: str) -> tuple[str, frozenset[str]] | None:
         """Return the cookie of a new session and its scopes, or None for a wrong key."""
         scopes = self.scopes(key)
-        return (self._begin(Session(scopes)), scopes) if scopes else None
+        return (self._begin(Visitor(scopes)), scopes) if scopes else None
 
-    def log_in(self, name: str, password: str) -> tuple[str, Session] | None:
+    def log_in(self, name: str, password: str) -> tuple[str, Visitor] | None:
         """Return the cookie of a new session of an account and the session, or None for a wrong name or password."""
         account = None if self.accounts is None else self.accounts.check(name, password)
         if account is None:
             return None
-        session = Session(account.scopes, account)
+        session = Visitor(account.scopes, account)
         return self._begin(session), session
 
-    def _begin(self, session: Session) -> str:
+    def _begin(self, session: Visitor) -> str:
         cookie = generate_key()
         self._sessions[cookie] = session
         while len(self._sessions) > SESSIONS:
@@ -87,7 +87,7 @@ class Keys:
         """Return the scopes of a session; none for an unknown cookie."""
         return self.find(cookie).scopes
 
-    def find(self, cookie: str) -> Session:
+    def find(self, cookie: str) -> Visitor:
         """Return a session; one without scopes for an unknown cookie, and for an account that has changed since."""
         session = self._sessions.get(cookie, NOBODY)
         if session.account is None:

@@ -29,7 +29,7 @@ from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.listing import check_answer, describe_folder, reproduce_folder, select_results
-from sigma_monitor_web.reach import Reach
+from sigma_monitor_web.reach import ServerReach
 from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.talk import Talk, WebLines
 
@@ -95,9 +95,9 @@ class WebMonitor(Monitor):
             )
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> ServerReach:
         """Return how clients reach the server besides its address."""
-        return Reach(self.names, self.certificate, self.key, self.proxy, self.base)
+        return ServerReach(self.names, self.certificate, self.key, self.proxy, self.base)
 
     def make_keys(self) -> Keys:
         """Return the keys and the accounts of a server.

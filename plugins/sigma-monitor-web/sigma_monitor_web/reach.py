@@ -18,7 +18,7 @@ BASE = re.compile(r"(/[\w.~-]+)+")
 
 
 @frozen
-class Reach:
+class ServerReach:
     """The names, the encryption and the proxy of a server.
 
     Args:

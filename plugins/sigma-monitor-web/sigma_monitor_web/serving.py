@@ -11,7 +11,7 @@ from attrs import define, field
 from sigma_http.serving import address, serve_until
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.keys import READ, STEER
-from sigma_monitor_web.reach import Reach
+from sigma_monitor_web.reach import ServerReach
 
 LONGEST = 4 << 20  # bytes of a message
 
@@ -23,7 +23,7 @@ class WebServer:
     application: Application
     listener: socket.socket
     host: str
-    reach: Reach = field(factory=Reach)
+    reach: ServerReach = field(factory=ServerReach)
     port: int = field(init=False)
 
     @port.default

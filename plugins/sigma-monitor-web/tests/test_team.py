@@ -32,7 +32,7 @@ from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import PageLayout
 from sigma_monitor_web.monitor import WebMonitor
 from sigma_monitor_web.password import password
-from sigma_monitor_web.reach import Reach
+from sigma_monitor_web.reach import ServerReach
 from sigma_monitor_web.serving import WebServer
 from sigma_testing import FakeView
 
@@ -377,7 +377,7 @@ def test_files_that_are_no_pair_are_refused(tmp_path: Path) -> None:
     for name in ("certificate", "key"):
         (tmp_path / name).write_text("nothing")
     with pytest.raises(SigmaConfigError, match="are no certificate with its private key"):
-        Reach(certificate=str(tmp_path / "certificate"), key=str(tmp_path / "key")).check("Some")
+        ServerReach(certificate=str(tmp_path / "certificate"), key=str(tmp_path / "key")).check("Some")
 
 
 # -- names, TLS, a proxy -----------------------------------------------------------------------------------------------
@@ -407,7 +407,7 @@ def test_a_link_has_no_key_where_people_log_in(people: Path) -> None:
     made = application(people)
     with listening("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]
-        link = WebServer(made, listener, "127.0.0.1", Reach(certificate="c", key="k", base="/sigma")).link()
+        link = WebServer(made, listener, "127.0.0.1", ServerReach(certificate="c", key="k", base="/sigma")).link()
         assert link == f"https://127.0.0.1:{port}/sigma/"
         keyed = Application(Run(), Keys(), {}, PageLayout())
         assert WebServer(keyed, listener, "127.0.0.1").link() == f"http://127.0.0.1:{port}/#token={keyed.keys.steer}"
@@ -424,7 +424,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     return certificate, key
 
 
-def serve(made: Application, reach: Reach) -> tuple[int, threading.Event, threading.Thread]:
+def serve(made: Application, reach: ServerReach) -> tuple[int, threading.Event, threading.Thread]:
     """Serve in a thread until the event is set."""
     over, listener = threading.Event(), listening("127.0.0.1", 0)
     server = WebServer(made, listener, "127.0.0.1", reach)
@@ -434,7 +434,7 @@ def serve(made: Application, reach: Reach) -> tuple[int, threading.Event, thread
 
 
 def test_a_server_with_a_certificate_speaks_tls_alone(people: Path, pair: tuple[str, str]) -> None:
-    reach = Reach(certificate=pair[0], key=pair[1])
+    reach = ServerReach(certificate=pair[0], key=pair[1])
     reach.check("Some")
     port, over, thread = serve(application(people), reach)
     try:
@@ -460,7 +460,7 @@ def test_a_server_with_a_certificate_speaks_tls_alone(people: Path, pair: tuple[
 def test_forwarded_addresses_count_only_from_the_proxy_that_is_configured(
     people: Path, proxy: tuple[str, ...], told: int
 ) -> None:
-    port, over, thread = serve(application(people), Reach(proxy=proxy))
+    port, over, thread = serve(application(people), ServerReach(proxy=proxy))
     try:
         statuses = []
         for attempt in range(FREE + 1):
