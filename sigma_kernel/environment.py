@@ -296,16 +296,16 @@ class Environment(SteeringMethods, settings.Settled):
     def send(self, command: str, **arguments: Any) -> dict[str, Any]:
         """Send a command to all trainers that it concerns, or to ``trainer``; return when each applied it.
 
-        Without a trainer, the pattern of ``set`` starts at the root.  Raises SigmaStateError for a command that is not
-        legal in the current state; a refused command changes nothing.
+        Without a trainer, the pattern of ``set`` starts at the root.  ``who`` is the name of the sender in the journal.
+        Raises SigmaStateError for a command that is not legal in the current state; a refused command changes nothing.
         """
         if self.replaying:
             raise SigmaStateError(f"environment {self.name!r}: cannot {command} in a replay. Resume the run instead.")
-        name = arguments.pop("trainer", None)
+        name, who = arguments.pop("trainer", None), arguments.pop("who", "")
         change = make_command(Resolver(self.catalogue), command, arguments, by_hand=True)
         if name is not None:
             self._runner.await_begin()
-            return self._deliver({name: change})
+            return self._deliver({name: change}, who)
         if change.legal:
             self._check(command, change.legal)
         self._runner.await_begin()
@@ -315,14 +315,14 @@ class Environment(SteeringMethods, settings.Settled):
         if not parts and change.concerns and change.prepares:  # another command came first, or training has just ended
             which = " or ".join(change.concerns)
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
-        return self._deliver(parts)
+        return self._deliver(parts, who)
 
-    def _deliver(self, commands: Mapping[str, Command]) -> dict[str, Any]:
+    def _deliver(self, commands: Mapping[str, Command], who: str) -> dict[str, Any]:
         commands = {name: each.in_full(Resolver(self.catalogue).in_full) for name, each in commands.items()}
         for name, command in commands.items():  # check all before queueing any
             self.trainer(name).lifecycle.check(command)
         self._records.note_plugins()
-        requests = {name: self.trainer(name).lifecycle.send(command) for name, command in commands.items()}
+        requests = {name: self.trainer(name).lifecycle.send_from(who, command) for name, command in commands.items()}
         return {name: request.result() for name, request in requests.items()}
 
     def get(self, address: str) -> Any:

@@ -291,6 +291,7 @@ class Hook(Settled):
     stops = False  # each of its firings ends training, which allows an estimate of the time left
     repeats = False  # it repeats the iteration after which it is due; copies of the iteration's inputs are then kept
     weights = ""  # the modifier whose weights it evaluates, such as an average; by default the parameters
+    outward = False  # it acts on the world outside, and on nothing of the run: a replay does not run it
     timed = False  # its actions depend on the wall clock, beyond when it is due; a replay takes them from the journal
 
     def has_ended(self, memory: Mapping[str, Any]) -> bool:
@@ -348,6 +349,10 @@ class Hook(Settled):
 
     def at_end(self, context: HookContext) -> None:
         """Act once training has ended other than by a failure, before hooks that are due at ``stop``."""
+        return
+
+    def at_failure(self, context: HookContext, why: str) -> None:
+        """Act once training has failed; what this changes is not kept. It is not called in a replay."""
         return
 
 

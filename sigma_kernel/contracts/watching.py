@@ -304,7 +304,10 @@ class View(Protocol):
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
-        """Send a command; return at once. Commands of one view are applied in the order in which they were sent."""
+        """Send a command; return at once. Commands of one view are applied in the order in which they were sent.
+
+        The argument ``trainer`` is the trainer that it concerns, ``who`` the name of the sender in the journal.
+        """
 
     def tickets(self, after: int = 0) -> list[Ticket]:
         """Return the tickets of all views after a number."""

@@ -10,6 +10,7 @@ from sigma_hooks.checkpoint import SaveCheckpoint as SaveCheckpoint
 from sigma_hooks.confusion_matrix import ConfusionMatrix as ConfusionMatrix
 from sigma_hooks.confusion_matrix import ConfusionMatrixMetric as ConfusionMatrixMetric
 from sigma_hooks.early_stop import EarlyStop as EarlyStop
+from sigma_hooks.email import Email as Email
 from sigma_hooks.evaluate import Evaluate as Evaluate
 from sigma_hooks.extrema import Extrema as Extrema
 from sigma_hooks.f1 import F1 as F1
@@ -58,3 +59,4 @@ from sigma_hooks.threshold_accuracy import ThresholdAccuracyMetric as ThresholdA
 from sigma_hooks.time_limit import TimeLimit as TimeLimit
 from sigma_hooks.update_rate import UpdateRate as UpdateRate
 from sigma_hooks.verify import Verify as Verify
+from sigma_hooks.webhook import Webhook as Webhook

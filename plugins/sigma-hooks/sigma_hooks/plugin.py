@@ -65,6 +65,8 @@ HOOKS = {
     "filters": ("Filters", "Publish the filters of layers as pictures."),
     "generated_pictures": ("GeneratedPictures", "Publish pictures that a generator makes of random numbers."),
     "function": ("FunctionHook", "Call a Python function."),
+    "webhook": ("Webhook", "Post to a webhook, such as Slack's: at the end, after a failure, at a plateau."),
+    "email": ("Email", "Send an e-mail: at the end, after a failure, at a plateau."),
 }
 METRICS = {
     "accuracy": (
@@ -138,6 +140,8 @@ ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     "evaluate": "validate split=on",
     "time_limit": "timer max_time=limit seconds=limit",
     "function": "lambda_callback callback",
+    "webhook": "slack notification notify alert",
+    "email": "smtp mail notification notify alert",
 }
 DEFAULT_FOR = {  # roles in which the kernel looks components up
     "evaluate": "evaluation",

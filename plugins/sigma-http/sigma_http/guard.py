@@ -119,7 +119,7 @@ class Guard:
         if method not in allowed:
             return Refusal(405, f"{method} is not allowed here. Use {' or '.join(sorted(allowed))}.")
         if websocket or method in WRITING:
-            return _foreign(headers, hosts[0], websocket, self.rules) or _unfit(headers, websocket, self.rules)
+            return _foreign(headers, hosts[0], scope, self.rules) or _unfit(headers, websocket, self.rules)
         return None
 
 
@@ -129,10 +129,14 @@ def name_of(host: str) -> str:
     return match["name"] if match else ""
 
 
-def _foreign(headers: Headers, host: str, websocket: bool, rules: BodyRules) -> Refusal | None:
-    """Return the reason for refusing a request that can change state, or that another site's page has sent."""
-    origins = headers.getlist("origin")
-    own = [x.lower() for x in origins] in ([f"http://{host.lower()}"], [f"https://{host.lower()}"])
+def _foreign(headers: Headers, host: str, scope: Scope, rules: BodyRules) -> Refusal | None:
+    """Return the reason for refusing a request that can change state, or that another site's page has sent.
+
+    A page that came without encryption is another site for a server that encrypts: somebody may have changed it.
+    """
+    origins, websocket = headers.getlist("origin"), scope["type"] == "websocket"
+    schemes = ["https"] if scope.get("scheme") in ("https", "wss") else ["http", "https"]
+    own = [x.lower() for x in origins] in [[f"{scheme}://{host.lower()}"] for scheme in schemes]
     if not own and (origins or rules.page_only):
         return Refusal(403, "this request comes from another site.")
     if not websocket and rules.page_only and headers.get(OWN_HEADER) != "1":

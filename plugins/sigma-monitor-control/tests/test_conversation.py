@@ -132,6 +132,23 @@ def test_further_requests_can_be_added() -> None:
     assert asked(Conversation(view(), more={"double": double}), "double", number=4) == 8
 
 
+@pytest.mark.parametrize(
+    ("server", "client", "sender"),
+    [
+        (None, "anna", "anna"), (None, "an\x07na\n" + "x" * 100, "anna" + "x" * 60), (None, "", None),
+        ("ben", "anna", "ben"), ("", "anna", None),
+    ],
+)  # fmt: skip
+def test_the_sender_of_a_command_is_who_the_server_says_or_else_the_client(
+    server: str | None, client: str, sender: str | None
+) -> None:
+    shown = view()
+    conversation = Conversation(shown, who=server)
+    assert asked(conversation, "command", name="pause", who=client)["who"] == (sender or "")
+    assert shown.sent[0].arguments.get("who") == sender
+    assert asked(conversation, "tickets")[0]["arguments"] == {}
+
+
 # -- scopes ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("do", [*READS, *SUBSCRIBES])
 def test_without_the_scope_read_nothing_can_be_read(do: str) -> None:

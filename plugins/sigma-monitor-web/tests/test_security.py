@@ -33,7 +33,19 @@ from sigma_testing import FakeView
 BASE = "http://127.0.0.1:8470"
 JSON = {"content-type": "application/json"}
 OWN = {"x-sigma": "1", "origin": BASE, **JSON}
-ROUTES = ("/", "/app.js", "/session", "/leave", "/layout.json", "/panels/mine.js", "/metrics", "/nothing", "/../secret")
+ROUTES = (
+    "/",
+    "/app.js",
+    "/session",
+    "/login",
+    "/link",
+    "/leave",
+    "/layout.json",
+    "/panels/mine.js",
+    "/metrics",
+    "/nothing",
+    "/../secret",
+)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 HOSTS = (
     "127.0.0.1:8470",
@@ -59,9 +71,9 @@ class Run:
     name: str = "mine"
     where: str = "monitor"
 
-    def talk(self, run: str, scopes: frozenset[str]) -> Any:
+    def talk(self, run: str, scopes: frozenset[str], who: str) -> Any:
         """Return a conversation with the fake view."""
-        return Conversation(self.view, scopes)
+        return Conversation(self.view, scopes, who=who)
 
     def metrics(self) -> tuple[bytes, str]:
         """Return the exposition of the fake view."""
@@ -102,13 +114,17 @@ def expected(route: str, method: str, host: str, origin: str | None, session: st
             return {200}
         if route in HELD:
             return {200} if inside else {401}
-        return {401} if route == "/metrics" else {405} if route == "/leave" else {404}
-    if method != "POST" or route not in ("/session", "/leave", "/layout.json"):
+        if route == "/link":
+            return {200} if session == "steer" else {403} if inside else {401}
+        return {401} if route == "/metrics" else {405} if route in ("/leave", "/login") else {404}
+    if method != "POST" or route not in ("/session", "/login", "/leave", "/layout.json"):
         return {405}
     if origin != "same":
         return {403}
     if route == "/layout.json" and session != "steer":
         return {403} if inside else {401}
+    if route == "/login":
+        return {404}  # there are no accounts
     return {200} if route == "/leave" else {400}  # the body of the matrix is neither a token nor a layout
 
 

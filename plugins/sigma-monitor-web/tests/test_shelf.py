@@ -23,6 +23,7 @@ from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
 from sigma_store import FolderStore
+from sigma_run import from_file
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.journals import replace_metrics
@@ -50,8 +51,8 @@ class Opened(Shelf):
         super().__init__(*settings, **more)
         OPEN.append(self.end)
 
-    def talk(self, run: str, scopes: frozenset[str]) -> Talk:
-        made = super().talk(run, scopes)
+    def talk(self, run: str, scopes: frozenset[str], who: str = "") -> Talk:
+        made = super().talk(run, scopes, who)
         OPEN.append(made.close)
         return made
 
@@ -373,6 +374,12 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
         done = asked(talk, do="set", pattern="trainer.optimiser.learning_rate", value=0.25)
         assert done["state"] == "applied"
         assert sigma.get("trainer.optimiser.learning_rate") == 0.25
+        anna = shelf.talk(name, BOTH, "anna")
+        asked(anna, do="set", pattern="trainer.optimiser.learning_rate", value=0.25, who="ben")
+        rows = [row for _, row in sigma.rows.entries_after(0) if row.get("command") == "set"]
+        assert [row.get("who") for row in rows] == [None, "anna"]
+        assert asked(talk, do="tickets")[-1]["who"] == "anna"
+        anna.last_lines()
         assert "a process writes to it" in asked(talk, do="delete", run=name)["message"]
         reader = shelf.talk(name, frozenset({READ}))
         assert asked(reader, do="hello")["scopes"] == ["read"]
@@ -457,3 +464,28 @@ def test_an_archive_shows_the_media_of_the_folder(finished: Path, tmp_path: Path
     publish_media(run, 4)
     assert [entry.iteration for entry in view.media()] == [3, 4], "a folder that is written to is read again"
     assert Archive(folder).trainer("other").media() == []
+
+
+def test_a_run_is_replayed_whoever_has_sent_its_commands_and_its_journal_names_them(tmp_path: Path) -> None:
+    with from_file("iris", "trainer.epochs=4", "run.control=false", folder=tmp_path) as sigma:
+        sigma.prepare()
+        sigma.trainer("trainer").fit(epochs=2)
+        sigma.send("set", pattern="trainer.optimiser.learning_rate", value=0.5, who="anna")
+        sigma.run()
+        folder = sigma.run_folder
+    assert folder is not None
+    (row,) = [row for _, row in Archive(folder).journal() if row.get("command") == "set"]
+    assert row["who"] == "anna"
+    shelf = Opened(tmp_path)
+    answer = asked(shelf.talk(folder.name, BOTH), do="replay", run=folder.name)
+    assert answer["identical"], answer["text"]
+
+
+def test_the_names_of_runs_and_the_commands_that_train_them_again_are_told(finished: Path, tmp_path: Path) -> None:
+    shelf = Opened(finished.parent)
+    talk = shelf.talk(finished.name, BOTH)
+    asked(talk, do="mark", run=finished.name, title="A plane")
+    assert asked(talk, do="names") == [[finished.name, "A plane", "finished"]]
+    again = asked(talk, do="reproduce")
+    assert (again["edits"], again["seed"]) == (2, 0)
+    assert again["command"] == f"sigma run {finished}/config.toml"

@@ -51,12 +51,14 @@ class Conversation:
         scopes: What it may do: ``read``, ``steer``.
         later: Runs a call that may block until training reaches a boundary; by default, in the calling thread.
         more: Further requests that read, by name: functions of the view and of their arguments.
+        who: The name of the client in the journal; None for clients that are believed what they say.
     """
 
     view: View
     scopes: frozenset[str] = SCOPES
     later: Run = at_once
     more: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    who: str | None = None
     _waiting: dict[Id, Future[Any] | Ticket] = field(factory=dict, init=False)
     _subscriptions: dict[Id, Subscription] = field(factory=dict, init=False)
     _due: dict[Id, float] = field(factory=dict, init=False)  # when subscriptions look again, in seconds
@@ -102,7 +104,8 @@ class Conversation:
         do = self._function(request.do)
         if len(self._waiting) + len(self._subscriptions) >= MOST:
             raise SigmaStateError(f"{request.do}: {MOST} requests are pending. Wait, or cancel some.")
-        answer = do(self.view, **check_arguments(request.do, do, request.arguments))
+        sender = {} if self.who is None or request.do not in STEERS else {"who": self.who}
+        answer = do(self.view, **check_arguments(request.do, do, {**request.arguments, **sender}))
         if request.do in SUBSCRIBES:
             self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")
             return []

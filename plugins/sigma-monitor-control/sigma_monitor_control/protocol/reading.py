@@ -195,8 +195,9 @@ def ticket(made: Ticket) -> dict[str, Any]:
     return {
         "number": made.number,
         "command": made.command,
-        "arguments": {name: to_json(value) for name, value in made.arguments.items() if name != "trainer"},
+        "arguments": {name: to_json(value) for name, value in made.arguments.items() if name not in ("trainer", "who")},
         "trainer": made.arguments.get("trainer"),
+        "who": made.arguments.get("who", ""),
         "state": made.state,
         "moments": {name: {"iteration": at.iteration, "epoch": at.epoch} for name, at in made.moments.items()},
         "why": made.why,

@@ -29,11 +29,11 @@ export const request = (what, more) => connection.request(what, more);
 // Come in, learn the layout, and open the connection.
 export async function start() {
   const server = await enter();
-  if (!server) return store.set({ connection: "denied" });
+  if (server.denied) return store.set({ connection: "denied", login: server.login });
   const laid = await tabs(), { axis = "iteration", log = false, smoothing = 0.9, columns = 1, tight = false } = laid.find((tab) => tab.view === "train") ?? {};
   store.subscribe(magnify);
   addEventListener("resize", widen);
-  store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, logAxis: log, smoothing, columns, tight });
+  store.set({ where: server.where ?? "monitor", person: server.person ?? "", process: server.process, panels: server.panels ?? [], tabs: laid, axis, logAxis: log, smoothing, columns, tight });
   connection = new Connection(socket(), { changed });
   connection.start();
   setInterval(listen, LISTENING);
@@ -69,8 +69,9 @@ function changed(state) {
 async function enquire() {
   const answer = await fetch("session").catch(() => null);
   if (answer?.status !== 401) return;
+  const { login } = (await answer.json().catch(() => null)) ?? {};
   connection.end();
-  store.set({ connection: "denied" });
+  store.set({ connection: "denied", login: Boolean(login) });
 }
 
 // An error that nobody waits for is a message of the page.

@@ -38,6 +38,15 @@ export const WORDS = {
   "banner.trouble": ["The run does not send what is new, and is asked again: {why}", "Der Lauf schickt nichts Neues und wird wieder gefragt: {why}"],
   "banner.failed": ["Training failed.", "Das Training ist gescheitert."],
 
+  "login": ["Log in", "Anmelden"],
+  "login.name": ["Name", "Name"],
+  "login.password": ["Password", "Passwort"],
+  "login.enter": ["Log in", "Anmelden"],
+  "login.wrong": ["The name or the password is wrong.", "Name oder Passwort stimmt nicht."],
+  "login.later": ["Too many wrong passwords. Wait one second.|Too many wrong passwords. Wait {n} seconds.", "Zu viele falsche Passwörter. Warte eine Sekunde.|Zu viele falsche Passwörter. Warte {n} Sekunden."],
+  "login.as": ["Logged in as {name}", "Angemeldet als {name}"],
+  "login.leave": ["Log out", "Abmelden"],
+
   // playback
   "playback": ["Playback", "Wiedergabe"],
   "playback.controls": ["Playback controls", "Steuerung"],
@@ -128,6 +137,7 @@ export const WORDS = {
   "key.rate": ["learning rate", "Lernrate"],
   "key.find": ["find an address", "Adresse suchen"],
   "key.views": ["views", "Ansichten"],
+  "key.palette": ["find a command, address, view or run", "Befehl, Adresse, Ansicht oder Lauf finden"],
   "key.theme": ["light, dark", "hell, dunkel"],
   "key.help": ["all keys", "alle Tasten"],
   "key.chart.read": ["read along the curves", "an den Kurven entlang lesen"],
@@ -137,6 +147,52 @@ export const WORDS = {
   "key.chart.move": ["move along the run", "im Lauf verschieben"],
   "key.chart.pin": ["pin the moment, or unpin it", "den Moment anheften oder lösen"],
   "key.chart.whole": ["the whole run", "der ganze Lauf"],
+
+  // what one takes along
+  "share": ["Share", "Weitergeben"],
+  "share.link": ["Link to exactly this", "Link zu genau dem hier"],
+  "share.link.note": ["View, zoom, moments and choices; who opens it needs access as well.", "Ansicht, Ausschnitt, Momente und Auswahl; wer ihn öffnet, braucht selbst Zutritt."],
+  "share.read": ["Link for people who only watch", "Link für alle, die nur zuschauen"],
+  "share.read.note": ["Whoever has it can watch, and not steer.", "Wer ihn hat, kann zuschauen, aber nicht steuern."],
+  "share.again": ["Command that trains this run again", "Befehl, der diesen Lauf noch einmal trainiert"],
+  "share.again.note": ["With all settings, and seed {seed}.", "Mit allen Einstellungen und dem Startwert {seed}."],
+  "share.again.edits": ["Without the change that was made by hand.|Without the {n} changes that were made by hand.", "Ohne die Änderung, die von Hand gemacht wurde.|Ohne die {n} Änderungen, die von Hand gemacht wurden."],
+  "share.replay": ["Command that repeats it with all changes", "Befehl, der ihn mit allen Änderungen wiederholt"],
+  "share.replay.note": ["It compares the bits; stop the run first.", "Er vergleicht die Bits; beende den Lauf vorher."],
+  "notify.me": ["Notify me of the end, a failure, a plateau", "Bei Ende, Fehlschlag und Plateau benachrichtigen"],
+  "notify.end": ["{name}: training has ended", "{name}: das Training ist zu Ende"],
+  "notify.failure": ["{name}: training has failed", "{name}: das Training ist gescheitert"],
+  "notify.plateau": ["{name}: a value has settled", "{name}: ein Wert ändert sich kaum noch"],
+  "notify.at": ["at iteration {at}", "bei Iteration {at}"],
+  "notify.by": ["found by the hook {name}", "gefunden vom Hook {name}"],
+  "notify.unsupported": ["This browser does not notify here. The page must be open by https, or on this machine.", "Dieser Browser benachrichtigt hier nicht. Die Seite muss mit https offen sein oder auf diesem Rechner."],
+  "notify.denied": ["The browser refuses notifications of this page. Allow them in its settings.", "Der Browser lehnt Benachrichtigungen dieser Seite ab. Erlaube sie in seinen Einstellungen."],
+  "copy": ["Copy", "Kopieren"],
+  "copied.done": ["Copied.", "Kopiert."],
+  "copied.not": ["It is selected: copy it with Ctrl C.", "Es ist markiert: kopiere es mit Strg C."],
+
+  // the palette
+  "find": ["Find anything", "Alles finden"],
+  "find.hint": ["A command, an address, a view, a run", "Ein Befehl, eine Adresse, eine Ansicht, ein Lauf"],
+  "find.none": ["Nothing is called like that.", "Nichts heißt so."],
+  "find.count": ["one result|{n} results", "ein Treffer|{n} Treffer"],
+  "find.back": ["Back to the list", "Zurück zur Liste"],
+  "find.kind.view": ["view", "Ansicht"],
+  "find.kind.action": ["action", "Aktion"],
+  "find.kind.command": ["command", "Befehl"],
+  "find.kind.address": ["address", "Adresse"],
+  "find.kind.run": ["run", "Lauf"],
+  "find.zoom": ["Show the whole run", "Den ganzen Lauf zeigen"],
+  "find.table": ["Charts as a table", "Kurven als Tabelle"],
+  "find.values": ["All values at the pointer", "Alle Werte am Zeiger"],
+  "find.log": ["Logarithmic axis, on or off", "Logarithmische Achse, ein oder aus"],
+  "find.axis.iteration": ["Axis: iterations", "Achse: Iterationen"],
+  "find.axis.epoch": ["Axis: epochs", "Achse: Epochen"],
+  "find.axis.clock": ["Axis: clock", "Achse: Uhr"],
+  "find.chart": ["Add a chart", "Neue Kurve"],
+  "find.theme": ["Next theme: system, light, dark", "Nächste Farben: wie das System, hell, dunkel"],
+  "find.language": ["Language: German", "Sprache: Englisch"],
+  "find.keys": ["Show all keys", "Alle Tasten zeigen"],
 
   // the charts
   "axis": ["Axis", "Achse"],
@@ -681,12 +737,17 @@ export function setLanguage(language) {
   at = Math.max(0, LANGUAGES.indexOf(language));
 }
 
-// The text of a key in the language of the page.
-export function t(key, values = {}) {
-  const text = WORDS[key]?.[at] ?? key.split(".").at(-1);
+// A text with its blanks filled in.
+function filled(text, values) {
   const [one, many] = text.split("|");
   const chosen = many !== undefined && String(values.n) !== "1" ? many : one;
   return chosen.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
+
+// The text of a key in the language of the page.
+export const t = (key, values = {}) => filled(WORDS[key]?.[at] ?? key.split(".").at(-1), values);
+
+// The text of a key in every language.
+export const spellings = (key, values = {}) => (WORDS[key] ?? []).map((text) => filled(text, values));
 
 t.has = (key) => key in WORDS;

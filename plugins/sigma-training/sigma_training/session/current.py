@@ -58,8 +58,8 @@ class Commander(Protocol):
     def post(self, command: Command) -> None:
         """Queue a command for the next boundary."""
 
-    def apply(self, command: Command) -> Moment:
-        """Apply a command now, and write it to the journal; one that raises changes nothing."""
+    def apply(self, command: Command, who: str = "") -> Moment:
+        """Apply a command now, and write it to the journal with its sender; one that raises changes nothing."""
 
     def pause(self) -> None:
         """Pause: the training thread waits at the next boundary."""

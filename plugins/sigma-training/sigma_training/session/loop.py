@@ -191,6 +191,7 @@ class TrainingLoop:
             self.current.count_seconds()
             if isinstance(error, Exception) and not isinstance(error, SigmaDifferenceError):
                 about |= {"why": error_text(error), "good": self._save_good()}
+                self.hooks.report_failure(error_text(error))
         except SigmaError as other:
             error.add_note(error_text(other))
         finally:

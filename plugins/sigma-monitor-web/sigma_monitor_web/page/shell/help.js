@@ -4,7 +4,7 @@ import { t } from "../words.js";
 
 const KEYS = [
   [["Space"], "key.toggle"], [["→"], "key.iteration"], [["⇧ →"], "key.epoch"], [["R"], "key.rewind"], [["S"], "key.save"], [["U"], "key.undo"],
-  [["L"], "key.rate"], [["/"], "key.find"], [["1", null], "key.views"], [["T"], "key.theme"], [["?"], "key.help"],
+  [["L"], "key.rate"], [["/"], "key.find"], [["1", null], "key.views"], [["Ctrl K"], "key.palette"], [["T"], "key.theme"], [["?"], "key.help"],
 ];
 const CHART = [
   [["←", "→"], "key.chart.read"], [["↑", "↓"], "key.chart.lane"], [["Enter"], "key.chart.pin"], [["+", "−"], "key.chart.zoom"],

@@ -9,7 +9,7 @@ import { HISTORY, Past, Record, told } from "../insight/past.js";
 import { Profile } from "../insight/profile.js";
 import { Tiles, word } from "../insight/rows.js";
 import { Table } from "../insight/table.js";
-import { ofTrainer, useStore } from "../store.js";
+import { ofTrainer, useSpots, useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -59,7 +59,7 @@ export function Data() {
 
 function Losses() {
   const trainer = useStore((state) => state.trainer), ready = useStore((state) => ofTrainer(state) !== null), [again, refresh] = useState(0), edited = useEdited();
-  const { result: splits, why } = useAsked("splits", ready ? { trainer } : null, edited), [filter, change] = useState({ split: "", order: "worst", label: null, predicted: null, start: 0 });
+  const { result: splits, why } = useAsked("splits", ready ? { trainer } : null, edited), [filter, change] = useSpots("data", { split: "", order: "worst", label: null, predicted: null, start: 0 });
   const names = Object.keys(splits ?? {}), of = { ...filter, split: names.includes(filter.split) ? filter.split : names.includes("training") ? "training" : names[0] };
   const beside = names.includes("validation") && !filter.split ? "validation" : of.split;
   if (splits && !names.length) return html`<section class="card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows" class="sr">${t("data.rows")}</h2></div><p class="empty">${t("data.gone")}</p></section>`;

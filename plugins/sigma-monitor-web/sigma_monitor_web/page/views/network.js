@@ -10,7 +10,7 @@ import { lenderOf } from "../network/groups.js";
 import { sharesOf } from "../network/shares.js";
 import { Fate } from "../widgets/fate.js";
 import { command } from "../steer.js";
-import { maySteer, ofTrainer, useStore } from "../store.js";
+import { maySteer, ofTrainer, useSpot, useStore } from "../store.js";
 import { count, exact, figure, percent, tail } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -104,7 +104,7 @@ function Chosen({ layer, layers, work, trainer, place }) {
 
 export function Network() {
   const trainer = useStore((state) => state.trainer), changes = useStore((state) => state.status?.status);
-  const { result: layers, why } = useAsked("network", { trainer }, changes), work = useAsked("work", { trainer }, changes).result ?? NONE, [name, choose] = useState(""), place = useRef(null);
+  const { result: layers, why } = useAsked("network", { trainer }, changes), work = useAsked("work", { trainer }, changes).result ?? NONE, [name, choose] = useSpot("network.layer", ""), place = useRef(null);
   if (why || (layers && !layers.length)) return html`<section class="card" aria-labelledby="h-layers"><div class="card-head"><h2 id="h-layers">${t("network.layers")}</h2></div><p class="empty">${why || t("network.none")}</p></section>`;
   if (!layers) return html`<section class="card"><p class="empty">${t("loading")}</p></section>`;
   const most = Math.max(1, ...layers.map(parameters)), all = layers.filter(weighty).reduce((sum, layer) => sum + parameters(layer), 0);

@@ -21,9 +21,10 @@ function valueOf(type, text) {
   return type === "a list" ? text.split(/[\s,]+/).filter(Boolean).map(plain) : plain(text);
 }
 
-export function Command({ close }) {
+// `first`: the name that is chosen to begin with.
+export function Command({ close, first = "" }) {
   const known = useStore((state) => state.commands), fate = useStore((state) => state.fates[PLACE]);
-  const [name, choose] = useState(""), [fields, change] = useState({});
+  const [name, choose] = useState(first), [fields, change] = useState({});
   const about = known.find((one) => one.name === name);
   const send = (event) => {
     event.preventDefault();

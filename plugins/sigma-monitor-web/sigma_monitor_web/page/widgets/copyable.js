@@ -1,0 +1,27 @@
+// A text to take along: a field, and a button that copies it.
+import { html, useRef, useState } from "../lib.js";
+import { announce } from "../announce.js";
+import { t } from "../words.js";
+
+// Copy a text; where the browser does not allow that, select it in its field.
+async function copied(text, field) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    field.focus();
+    field.select();
+    return document.execCommand("copy");
+  }
+}
+
+export function Copyable({ label, text, note = "" }) {
+  const field = useRef(null), [told, say] = useState("");
+  const copy = async () => {
+    const key = (await copied(text, field.current)) ? "copied.done" : "copied.not";
+    say(t(key));
+    announce(t(key));
+  };
+  return html`<div class="copyable"><label class="stack">${label}<input ref=${field} type="text" readonly value=${text} onFocus=${(event) => event.target.select()} /></label>
+    <button class="primary" type="button" disabled=${!text} onClick=${copy}>${t("copy")}</button><p class="note">${told || note}</p></div>`;
+}

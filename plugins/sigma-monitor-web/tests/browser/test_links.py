@@ -1,0 +1,163 @@
+"""A link holds what is seen: whoever opens it sees the same; back and forward go where one was."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+VENDOR = Path(__file__).parent / "vendor"
+TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+JUDGE = """async (tags) => (await axe.run(document, { runOnly: tags })).violations.map((one) =>
+    `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`)"""
+STATE = """async () => {
+    const { axis, logAxis, range, pins, picked, part, spots } = (await import("./store.js")).store.get();
+    return { axis, logAxis, range, pins, picked: picked?.iteration ?? null, part, spots };
+}"""
+PUT = "async (patch) => (await import('./store.js')).store.set(patch)"
+ROUND = """async ([view, patch]) => {
+    const { hashOf, stateOf } = await import("./link.js"), { store } = await import("./store.js");
+    const state = { ...store.get(), ...patch }, hash = hashOf(state, view);
+    return [hash, stateOf(hash, { ...store.get(), spots: {} }), stateOf(`#${view}?x`, state)];
+}"""
+PARTED = """async (hash) => {
+    const { token, hash: left } = (await import("./entering.js")).parted(hash);
+    return [token, left];
+}"""
+
+
+def enter(window: Any, link: str) -> Any:
+    window.page.goto(link)
+    window.page.get_by_text("connected", exact=True).wait_for()
+    window.page.wait_for_function("async () => (await import('./store.js')).store.get().states.length > 0")
+    return window.page
+
+
+@pytest.mark.parametrize(
+    ("view", "patch", "hash"),
+    [
+        ("train", {"axis": "clock", "range": [10.5, 20.25]}, "#train?axis=clock&zoom=10.5,20.25"),
+        ("train", {"logAxis": True, "pins": [{"iteration": 7}, {"iteration": 9.5, "second": 3.25}]},
+         "#train?log=1&pins=7,9.5@3.25"),
+        ("data", {"part": "profile", "spots": {"data.label": 3, "network.layer": "2-dense"}},
+         "#data?part=profile&label=3"),
+        ("data", {"spots": {"data.label": "3", "data.predicted": "a b&c", "data.order": "null"}},
+         "#data?label=%223%22&predicted=a%20b%26c&order=%22null%22"),
+        ("network", {"axis": "clock", "spots": {}}, "#network"),
+    ],
+)  # fmt: skip
+def test_what_is_seen_becomes_a_hash_and_the_hash_what_is_seen(
+    training: Any, visit: Any, view: str, patch: dict[str, Any], hash: str
+) -> None:
+    page = enter(visit(), training.link)
+    made, back, bare = page.evaluate(ROUND, [view, patch])
+    assert made == hash
+    for name, value in patch.items():
+        if name == "spots":
+            assert back["spots"] == {key: one for key, one in value.items() if key.startswith(f"{view}.")}
+        elif view in ("train", "data"):
+            assert back[name] == value
+    assert "axis" not in bare or bare["axis"] == "iteration"
+
+
+@pytest.mark.parametrize("zoom", ["", "1", "2,1", "a,b", "1,2,3", "NaN,1"])
+def test_a_zoom_that_is_none_is_the_whole_run(training: Any, visit: Any, zoom: str) -> None:
+    page = enter(visit(), training.link)
+    page.evaluate("hash => { location.hash = hash; }", f"#train?zoom={zoom}&axis=nothing&pins=x,@3,4@y")
+    page.wait_for_function("!location.hash.includes('nothing')")
+    state = page.evaluate(STATE)
+    assert (state["range"], state["axis"], state["pins"]) == (None, "iteration", [])
+
+
+def test_the_token_is_parted_from_a_link_to_a_view(training: Any, visit: Any) -> None:
+    page = enter(visit(), training.link)
+    for hash, parts in (
+        ("#token=abc-_", ["abc-_", ""]),
+        ("#train?zoom=1,2&token=abc", ["abc", "#train?zoom=1,2"]),
+        ("#data?token=abc", ["abc", "#data"]),
+        ("#train?zoom=1,2", [None, "#train?zoom=1,2"]),
+        ("", [None, ""]),
+    ):
+        assert page.evaluate(PARTED, hash) == parts
+
+
+def test_whoever_opens_a_link_sees_the_same(training: Any, visit: Any) -> None:
+    page = enter(visit(), training.link)
+    page.get_by_role("button", name="Epochs", exact=True).click()
+    page.locator("#score .lanes").press("+")
+    page.locator("#score .lanes").press("+")
+    page.wait_for_function("location.hash.includes('zoom=')")
+    before = page.evaluate(STATE)
+    page.get_by_role("button", name="Share", exact=True).click()
+    link = page.get_by_label("Link to exactly this").input_value()
+    assert link == page.url
+    assert "token" not in link
+    other = visit()
+    token = training.link.partition("#")[2]
+    page = enter(other, f"{link}&{token}")
+    page.wait_for_function("location.hash.includes('zoom=')")
+    assert page.evaluate(STATE) == before
+    assert "token" not in page.url
+    assert other.complaints == []
+
+
+def test_a_link_to_a_moment_chooses_the_state(training: Any, visit: Any) -> None:
+    page = enter(visit(), training.link)
+    page.keyboard.press("r")
+    page.wait_for_function("location.hash.includes('at=')")
+    at = re.search(r"at=(\d+)", page.url)
+    assert at
+    hash = f"#train?at={at[1]}"
+    page.keyboard.press("Escape")
+    page.wait_for_function("!location.hash.includes('at=')")
+    page.evaluate("hash => { location.hash = hash; }", hash)
+    page.get_by_text(f"Rewind to {int(at[1]):,}", exact=False).first.wait_for()
+    assert page.evaluate(STATE)["picked"] == int(at[1])
+    page.keyboard.press("Escape")
+
+
+def test_back_and_forward_go_where_one_was(training: Any, visit: Any) -> None:
+    page = enter(visit(), training.link)
+    page.evaluate(PUT, {"range": [1, 5]})
+    page.wait_for_function("location.hash === '#train?zoom=1,5'")
+    views = page.get_by_role("navigation", name="Views")
+    views.get_by_role("link", name="Data").click()
+    page.get_by_role("button", name="Profile", exact=True).click()
+    page.wait_for_function("location.hash === '#data?part=profile'")
+    views.get_by_role("link", name="Journal").click()
+    page.wait_for_function("location.hash === '#journal'")
+    page.evaluate(PUT, {"range": None, "part": "rows"})
+    page.go_back()
+    page.wait_for_function("location.hash === '#data?part=profile'")
+    assert page.evaluate(STATE)["part"] == "profile"
+    page.go_back()
+    page.wait_for_function("location.hash === '#train?zoom=1,5'")
+    assert page.evaluate(STATE)["range"] == [1, 5]
+    page.go_forward()
+    page.go_forward()
+    page.wait_for_function("location.hash === '#journal'")
+    views.get_by_role("link", name="Train").click()  # the view alone: the zoom stays as it is
+    page.wait_for_function("location.hash === '#train?zoom=1,5'")
+
+
+def test_the_command_that_trains_the_run_again_is_copied(training: Any, visit: Any) -> None:
+    window = visit()
+    page = enter(window, training.link)
+    address = urlsplit(training.link)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=f"http://{address.netloc}")
+    page.get_by_role("button", name="Share", exact=True).click()
+    field = page.get_by_label("Command that trains this run again")
+    field.wait_for()
+    command = shlex.split(field.input_value())
+    assert command[:3] == ["sigma", "run", "digits"]
+    assert "trainer.optimiser.learning_rate=3e-05" in command or "trainer.optimiser.learning_rate=0.00003" in command
+    page.get_by_role("group", name="Share").get_by_role("button", name="Copy").nth(2).click()
+    page.get_by_text("Copied.").wait_for()
+    assert page.evaluate("navigator.clipboard.readText()") == field.input_value()
+    page.evaluate((VENDOR / "axe.min.js").read_text("utf-8"))
+    assert page.evaluate(JUDGE, TAGS) == []
+    assert window.complaints == []
