@@ -149,9 +149,8 @@ class FakeView:
     """A view for tests of monitors: it shows given values, and records commands.
 
     ``values`` are by address, with ``entries_of`` for those whose kinds matter; ``measured`` holds the values of one
-    branch, one per iteration; ``published`` are media with their bytes.iteration; ``recorded`` is what a monitor measured, with units. A command is applied at ``moment``,
-    unless its
-    name is in ``refusals``, with the reason.
+    branch, one per iteration; ``published`` are media with their bytes; ``recorded`` is what a monitor measured, with
+    units. A command is applied at ``moment``, unless its name is in ``refusals``, with the reason.
     """
 
     values: dict[str, Any] = field(factory=dict)
