@@ -249,7 +249,7 @@ class ArchivedTrainer:
                 placed.name,
                 placed.kind,
                 placed.sources,
-                model.shapes.get(outputs.get(placed.name, getattr(placed.layer, "section", "")), getattr(placed.layer, "shape", None)),
+                outputs.get(placed.name, model.shapes.get(getattr(placed.layer, "section", ""))),
                 {f"{self.name}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
                 {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
                 {name: f"{self.name}.{head}{address}" for name, address in placed.layer.share.items()},

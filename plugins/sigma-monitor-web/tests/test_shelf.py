@@ -22,8 +22,8 @@ from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
-from sigma_store import FolderStore
 from sigma_run import from_file
+from sigma_store import FolderStore
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.journals import replace_metrics

@@ -12,7 +12,17 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel.arrays import PLAIN
-from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, MediaEntry, RowHistory, RowLosses, StateEntry, Stretch, WorkEntry
+from sigma_kernel.contracts import (
+    Branch,
+    HookEntry,
+    LayerEntry,
+    MediaEntry,
+    RowHistory,
+    RowLosses,
+    StateEntry,
+    Stretch,
+    WorkEntry,
+)
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed

@@ -15,8 +15,8 @@ from sigma_monitor_control.protocol.arguments import check_arguments
 from sigma_monitor_control.protocol.data import DATA
 from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.layers import LAYERS
-from sigma_monitor_control.protocol.media import MEDIA
 from sigma_monitor_control.protocol.mapping import ROWS
+from sigma_monitor_control.protocol.media import MEDIA
 from sigma_monitor_control.protocol.reading import READS, Later, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
