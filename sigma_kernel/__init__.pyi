@@ -99,7 +99,7 @@ from sigma_kernel.contracts import Panel as Panel
 from sigma_kernel.contracts import Parameter as Parameter
 from sigma_kernel.contracts import PatternCommand as PatternCommand
 from sigma_kernel.contracts import PauseOrder as PauseOrder
-from sigma_kernel.contracts import Picture as Picture
+from sigma_kernel.contracts import PictureValue as PictureValue
 from sigma_kernel.contracts import PingOrder as PingOrder
 from sigma_kernel.contracts import Position as Position
 from sigma_kernel.contracts import Preprocessor as Preprocessor
@@ -120,7 +120,7 @@ from sigma_kernel.contracts import ShardPart as ShardPart
 from sigma_kernel.contracts import ShardSum as ShardSum
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
-from sigma_kernel.contracts import Sound as Sound
+from sigma_kernel.contracts import SoundValue as SoundValue
 from sigma_kernel.contracts import Source as Source
 from sigma_kernel.contracts import StartOrder as StartOrder
 from sigma_kernel.contracts import StateEntry as StateEntry
@@ -131,8 +131,8 @@ from sigma_kernel.contracts import Store as Store
 from sigma_kernel.contracts import StoredRun as StoredRun
 from sigma_kernel.contracts import Stretch as Stretch
 from sigma_kernel.contracts import TableValue as TableValue
-from sigma_kernel.contracts import Text as Text
 from sigma_kernel.contracts import TextGenerator as TextGenerator
+from sigma_kernel.contracts import TextValue as TextValue
 from sigma_kernel.contracts import Tick as Tick
 from sigma_kernel.contracts import Ticket as Ticket
 from sigma_kernel.contracts import Totals as Totals

@@ -22,7 +22,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " ReplaceState Resize ShardPart ShardSum StartOrder StateKept StateSent Tick Transport WorkerAlive"
         " WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost WorkerReady Withdraw check_workers"
         " merge_in_tree",
-        "media": "HistogramValue Media MediaEntry Picture Sound TableValue Text decode_media",
+        "media": "HistogramValue Media MediaEntry PictureValue SoundValue TableValue TextValue decode_media",
         "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
         " Transformed Update",

@@ -76,10 +76,10 @@ from sigma_kernel.contracts.grouping import WorkerReady as WorkerReady
 from sigma_kernel.contracts.media import HistogramValue as HistogramValue
 from sigma_kernel.contracts.media import Media as Media
 from sigma_kernel.contracts.media import MediaEntry as MediaEntry
-from sigma_kernel.contracts.media import Picture as Picture
-from sigma_kernel.contracts.media import Sound as Sound
+from sigma_kernel.contracts.media import PictureValue as PictureValue
+from sigma_kernel.contracts.media import SoundValue as SoundValue
 from sigma_kernel.contracts.media import TableValue as TableValue
-from sigma_kernel.contracts.media import Text as Text
+from sigma_kernel.contracts.media import TextValue as TextValue
 from sigma_kernel.contracts.media import decode_media as decode_media
 from sigma_kernel.contracts.model import Architecture as Architecture
 from sigma_kernel.contracts.model import Context as Context

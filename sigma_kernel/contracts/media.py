@@ -89,27 +89,30 @@ def _read_pixels(given: Any) -> np.ndarray:
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3) or not 0 < min(pixels.shape) <= max(pixels.shape) <= MOST_SIDE:
         raise SigmaConfigError(
-            f"Picture: has shape {np.shape(given)}. Pass (height, width) or (height, width, channels), with 1 or 3"
+            f"PictureValue: has shape {np.shape(given)}. Pass (height, width) or (height, width, channels), with 1 or 3"
             f" channels, and at most {MOST_SIDE:,} pixels along a side."
         )
     if pixels.shape[0] * pixels.shape[1] > MOST_PIXELS:
-        raise SigmaConfigError(f"Picture: has more than {MOST_PIXELS:,} pixels. Pass a smaller one.")
+        raise SigmaConfigError(f"PictureValue: has more than {MOST_PIXELS:,} pixels. Pass a smaller one.")
     if pixels.dtype.kind == "b" or pixels.dtype.kind == "f":
         if not (np.isfinite(pixels).all() and pixels.min() >= 0 and pixels.max() <= 1):
             low, high = np.min(pixels), np.max(pixels)
             raise SigmaConfigError(
-                f"Picture: floats must be from 0 to 1 (got {low:.4g} to {high:.4g}). Scale them: Picture.shade does."
+                f"PictureValue: floats must be from 0 to 1 (got {low:.4g} to {high:.4g}). Let"
+                " PictureValue.shade scale them."
             )
         pixels = np.rint(pixels.astype(np.float64) * 255)
     elif pixels.dtype != np.uint8:
-        raise SigmaConfigError(f"Picture: has dtype {pixels.dtype}. Pass uint8 from 0 to 255, or floats from 0 to 1.")
+        raise SigmaConfigError(
+            f"PictureValue: has dtype {pixels.dtype}. Pass uint8 from 0 to 255, or floats from 0 to 1."
+        )
     pixels = pixels.astype(np.uint8)
     pixels.setflags(write=False)
     return pixels
 
 
 @frozen(eq=False, repr=False)
-class Picture(Media):
+class PictureValue(Media):
     """A picture.
 
     Args:
@@ -149,11 +152,11 @@ class Picture(Media):
         return cls(np.rint(255 - size[..., None] * (255 - ink)).astype(np.uint8), caption=caption)
 
     @classmethod
-    def tile(cls, pictures: Sequence[Picture], columns: int | None = None, caption: str = "") -> Self:
+    def tile(cls, pictures: Sequence[PictureValue], columns: int | None = None, caption: str = "") -> Self:
         """Return pictures of one size as tiles of one picture, row by row, a pixel apart, by default in a square."""
         if len({picture.pixels.shape for picture in pictures}) != 1:
             shapes = ", ".join(sorted({str(picture.pixels.shape) for picture in pictures}))
-            raise SigmaConfigError(f"Picture.tile: needs pictures of one shape (got {shapes or 'none'}).")
+            raise SigmaConfigError(f"PictureValue.tile: needs pictures of one shape (got {shapes or 'none'}).")
         across = columns or ceil(sqrt(len(pictures)))
         height, width, channels = pictures[0].pixels.shape
         down = ceil(len(pictures) / across)
@@ -203,12 +206,12 @@ class Picture(Media):
 # -- texts -------------------------------------------------------------------------------------------------------------
 def _read_text(given: Any) -> str:
     if not isinstance(given, str):
-        raise SigmaConfigError(f"Text: must be a string (got {given!r:.60}).")
+        raise SigmaConfigError(f"TextValue: must be a string (got {given!r:.60}).")
     return given.encode("utf-8", "replace").decode()  # half a pair of surrogates has no bytes
 
 
 @frozen(eq=False, repr=False)
-class Text(Media):
+class TextValue(Media):
     """A text, such as one that the network has written.
 
     Args:
@@ -244,18 +247,18 @@ def _read_samples(given: Any) -> np.ndarray:
     samples = samples[:, None] if samples.ndim == 1 else samples
     if samples.ndim != 2 or samples.shape[1] not in (1, 2) or not len(samples) or samples.dtype.kind != "f":
         raise SigmaConfigError(
-            f"Sound: has shape {np.shape(given)} and dtype {samples.dtype}. Pass floats (samples,) or (samples,"
+            f"SoundValue: has shape {np.shape(given)} and dtype {samples.dtype}. Pass floats (samples,) or (samples,"
             " channels), with 1 or 2 channels."
         )
     if not (np.abs(samples) <= 1).all():  # of NaN as well
-        raise SigmaConfigError("Sound: samples must be from -1 to 1. Divide them by the greatest size.")
+        raise SigmaConfigError("SoundValue: samples must be from -1 to 1. Divide them by the greatest size.")
     samples = samples.astype(np.float32)
     samples.setflags(write=False)
     return samples
 
 
 @frozen(eq=False, repr=False)
-class Sound(Media):
+class SoundValue(Media):
     """A sound, stored in 16 bits a sample.
 
     Args:
@@ -272,7 +275,7 @@ class Sound(Media):
     @rate.validator
     def _(self, _: Any, rate: Any) -> None:
         if not isinstance(rate, int) or isinstance(rate, bool) or not 1 <= rate <= 192_000:
-            raise SigmaConfigError(f"Sound.rate: must be samples in a second, 1 to 192,000 (got {rate!r}).")
+            raise SigmaConfigError(f"SoundValue.rate: must be samples in a second, 1 to 192,000 (got {rate!r}).")
 
     def encode(self) -> bytes:
         """Return a WAV file."""
@@ -418,7 +421,9 @@ class HistogramValue(Media):
         return f'<svg role="img" aria-label="{about}" {box} fill="currentColor"><path d="{bars}"/></svg>'
 
 
-KINDS: Mapping[str, type[Media]] = {one.kind: one for one in (Picture, Text, Sound, TableValue, HistogramValue)}
+KINDS: Mapping[str, type[Media]] = {
+    one.kind: one for one in (PictureValue, TextValue, SoundValue, TableValue, HistogramValue)
+}
 
 
 # -- in a run ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from sigma_hooks.reading import read_all
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Picture
+from sigma_kernel.contracts import Hook, HookContext, PictureValue
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.settings import ge
 
@@ -68,6 +68,6 @@ def find_filters(weights: np.ndarray, shape: Sequence[int]) -> np.ndarray | None
     return filters
 
 
-def _draw(kernels: np.ndarray) -> Picture:
+def _draw(kernels: np.ndarray) -> PictureValue:
     most = float(np.abs(kernels[np.isfinite(kernels)]).max(initial=0))
-    return Picture.tile([Picture.draw_signed(kernel, most) for kernel in kernels]).fit()
+    return PictureValue.tile([PictureValue.draw_signed(kernel, most) for kernel in kernels]).fit()

@@ -8,7 +8,7 @@ import numpy as np
 from attrs import define, field
 
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Outlook, Picture
+from sigma_kernel.contracts import Hook, HookContext, Outlook, PictureValue
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.settings import and_, ge, instance_of, le
 
@@ -64,5 +64,5 @@ class GeneratedPictures(Hook):
         samples = draws.normal(size=(self.count, *inputs.shape)).astype(inputs.dtype)
         still = np.zeros((self.count, *row.shape), row.dtype)
         outputs, _ = context.excite(samples, still, layer=self.layer, section=self.section)
-        pictures = [Picture.shade(output, self.low, self.high) for output in outputs]
-        context.publish(self.name, Picture.tile(pictures).fit())
+        pictures = [PictureValue.shade(output, self.low, self.high) for output in outputs]
+        context.publish(self.name, PictureValue.tile(pictures).fit())

@@ -12,7 +12,7 @@ from attrs import Factory, define, field
 
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel import TimeStep
-from sigma_kernel.contracts import Hook, HookContext, Outlook, Picture
+from sigma_kernel.contracts import Hook, HookContext, Outlook, PictureValue
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import FLOATS, Spec
 from sigma_kernel.settings import ge, gt
@@ -120,12 +120,12 @@ class TargetMaximisation(Hook):
     def fire(self, context: HookContext) -> None:
         """Run gradient ascent, publish the values reached and write the images."""
         samples, reached = self.climb(context, self._select_outputs(context))
-        pictures = [Picture.shade(sample.reshape(self._sides(sample.shape))) for sample in samples]
+        pictures = [PictureValue.shade(sample.reshape(self._sides(sample.shape))) for sample in samples]
         for output, picture, value in zip(self._select_outputs(context), pictures, reached, strict=True):
             context.publish(f"{self._head}.{output}", float(value))
             self._write(context, output, picture)
         small = [picture.fit(SIDE) for picture in pictures[:MOST_TILES]]
-        context.publish(f"{self._head}.all", Picture.tile(small).fit())
+        context.publish(f"{self._head}.all", PictureValue.tile(small).fit())
 
     def _select_outputs(self, context: HookContext | Outlook) -> Sequence[int]:
         shape = self._ends(context)[1].shape
@@ -159,7 +159,7 @@ class TargetMaximisation(Hook):
         bounded = moved if self.low is None and self.high is None else np.clip(moved, self.low, self.high)
         return bounded.astype(samples.dtype)
 
-    def _write(self, context: HookContext, output: int, picture: Picture) -> None:
+    def _write(self, context: HookContext, output: int, picture: PictureValue) -> None:
         name = file_name(self.name, context, {"output": output, "layer": self.layer})
         path = context.write(f"{self.folder}/{name}", picture.enlarge(self.zoom).encode())
         if path is not None:

@@ -11,7 +11,7 @@ import pytest
 from sigma_hooks import ConfusionMatrix, Filters, GeneratedPictures, Histogram, TargetMaximisation
 from sigma_hooks.filters import find_filters
 from sigma_kernel import Environment
-from sigma_kernel.contracts import HistogramValue, Hook, HookContext, Outlook, Picture, TableValue
+from sigma_kernel.contracts import HistogramValue, Hook, HookContext, Outlook, PictureValue, TableValue
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
 from sigma_testing import Desk, HookSuite
@@ -54,7 +54,7 @@ def test_filters_of_a_layer_are_tiles_of_one_scale() -> None:
     desk = Desk({"network.layers.**.weights": {"network.layers.1-dense.weights": weights}})
     Filters(most=2).fire(desk)
     (picture,) = desk.media.values()
-    assert isinstance(picture, Picture)
+    assert isinstance(picture, PictureValue)
     assert [*desk.media] == ["filters.network.layers.1-dense.weights"]
     assert picture.pixels.shape == (3, 9, 3)
     assert picture.pixels[0, 5].tolist() == [47, 84, 200], "the greatest size is full"
@@ -138,7 +138,7 @@ def test_media_of_hooks_are_kept_with_their_moments(classifier: Callable[..., En
 
 def test_an_own_hook_publishes_media_by_the_same_call(classifier: Callable[..., Environment]) -> None:
     def both(context: HookContext) -> None:
-        context.publish("own", Picture([[0.5]]))
+        context.publish("own", PictureValue([[0.5]]))
         context.publish("own", 3)
 
     with classifier(

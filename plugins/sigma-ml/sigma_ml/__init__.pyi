@@ -96,7 +96,7 @@ from sigma_kernel import Panel as Panel
 from sigma_kernel import Parameter as Parameter
 from sigma_kernel import PatternCommand as PatternCommand
 from sigma_kernel import PauseOrder as PauseOrder
-from sigma_kernel import Picture as Picture
+from sigma_kernel import PictureValue as PictureValue
 from sigma_kernel import PingOrder as PingOrder
 from sigma_kernel import Placed as Placed
 from sigma_kernel import Position as Position
@@ -132,7 +132,7 @@ from sigma_kernel import SigmaStateError as SigmaStateError
 from sigma_kernel import SigmaTrainingError as SigmaTrainingError
 from sigma_kernel import SigmaWarning as SigmaWarning
 from sigma_kernel import Slot as Slot
-from sigma_kernel import Sound as Sound
+from sigma_kernel import SoundValue as SoundValue
 from sigma_kernel import Source as Source
 from sigma_kernel import Spec as Spec
 from sigma_kernel import StartOrder as StartOrder
@@ -144,8 +144,8 @@ from sigma_kernel import Store as Store
 from sigma_kernel import StoredRun as StoredRun
 from sigma_kernel import Stretch as Stretch
 from sigma_kernel import TableValue as TableValue
-from sigma_kernel import Text as Text
 from sigma_kernel import TextGenerator as TextGenerator
+from sigma_kernel import TextValue as TextValue
 from sigma_kernel import Tick as Tick
 from sigma_kernel import Ticket as Ticket
 from sigma_kernel import TimeScale as TimeScale

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Moment, catalogue
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Text, Ticket, WorkEntry
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, TextValue, Ticket, WorkEntry
 from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation, subscriptions
 from sigma_testing import FakeView
 from sigma_testing.stores import media_entry
@@ -643,7 +643,7 @@ def test_null_stands_for_an_argument_that_is_left_out_but_where_it_says_somethin
 
 # -- media -------------------------------------------------------------------------------------------------------------
 def with_media(*iterations: int, name: str = "a.b") -> Shown:
-    return view(published=[media_entry(n, Text(f"{name} {n}"), name=name) for n in iterations])
+    return view(published=[media_entry(n, TextValue(f"{name} {n}"), name=name) for n in iterations])
 
 
 def test_media_are_listed_by_name_and_their_bytes_are_sent() -> None:
@@ -675,7 +675,7 @@ def test_of_many_moments_some_are_listed_evenly_with_the_first_and_the_last() ->
 
 
 def test_an_answer_about_very_many_names_is_no_longer_than_it_may_be() -> None:
-    published = [media_entry(n, Text("x" * 80), name=f"n{name}") for name in range(200) for n in range(100)]
+    published = [media_entry(n, TextValue("x" * 80), name=f"n{name}") for name in range(200) for n in range(100)]
     conversation = Conversation(view(published=published))
     (line,) = conversation.receive(json.dumps({"id": 1, "do": "media", "most": 1000}))
     assert len(line) < LONGEST
@@ -709,8 +709,8 @@ def test_who_follows_a_run_is_told_that_there_are_new_media_and_nothing_without_
         return [json.loads(line)["event"] for line in conversation.events(now)]
 
     assert all("media" not in event for event in events(1.0))
-    seen.published.append(media_entry(1, Text("1")))
+    seen.published.append(media_entry(1, TextValue("1")))
     assert [event["media"] for event in events(3.0) if "media" in event] == [1]
     assert all("media" not in event for event in events(5.0))
-    seen.published.append(media_entry(2, Text("2")))
+    seen.published.append(media_entry(2, TextValue("2")))
     assert [event["media"] for event in events(7.0) if "media" in event] == [2]

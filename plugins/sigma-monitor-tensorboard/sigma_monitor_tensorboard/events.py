@@ -16,7 +16,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
-from sigma_kernel.contracts import HistogramValue, Media, Picture, Sound, TableValue, Text
+from sigma_kernel.contracts import HistogramValue, Media, PictureValue, SoundValue, TableValue, TextValue
 
 NUMBERS = count()  # distinguishes the files of one process in a second
 MOST = 2**20  # elements of an array that are counted in a histogram
@@ -116,11 +116,11 @@ class Events:
     def media(self, name: str, step: int, value: Media, when: float) -> None:
         """Add a value that a hook has published, at a time in seconds since 1970; a table is a text in Markdown."""
         label = tag(name)
-        if isinstance(value, Picture):
+        if isinstance(value, PictureValue):
             height, width, channels = value.pixels.shape
             image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=value.encode())
             self._add(step, Summary(value=[Summary.Value(tag=label, image=image)]), when)
-        elif isinstance(value, Sound):
+        elif isinstance(value, SoundValue):
             length, channels = value.samples.shape
             sound = Summary.Audio(
                 sample_rate=value.rate, num_channels=channels, length_frames=length,
@@ -129,7 +129,7 @@ class Events:
             self._add(step, Summary(value=[Summary.Value(tag=label, audio=sound)]), when)
         elif isinstance(value, HistogramValue):
             self._add(step, _histogram(label, value), when)
-        elif isinstance(value, TableValue | Text):
+        elif isinstance(value, TableValue | TextValue):
             text = (
                 _markdown(value) if isinstance(value, TableValue) else f"    {'    '.join(value.text.splitlines(True))}"
             )

@@ -15,7 +15,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sigma_kernel import Environment
-from sigma_kernel.contracts import HistogramValue, HookContext, Media, Picture, Sound, TableValue, Text
+from sigma_kernel.contracts import HistogramValue, HookContext, Media, PictureValue, SoundValue, TableValue, TextValue
 from sigma_monitor_tensorboard import TensorboardMonitor
 from sigma_monitor_tensorboard.writing import Writing
 from sigma_testing import FakeView
@@ -24,9 +24,9 @@ from sigma_testing.stores import media_entry
 
 DRAW = np.random.default_rng(0)
 MADE: dict[str, Media] = {
-    "picture": Picture(DRAW.integers(0, 256, (4, 6, 3), np.uint8)),
-    "text": Text("To be,\nor | not"),
-    "sound": Sound(DRAW.uniform(-1, 1, (50, 2)), 8000),
+    "picture": PictureValue(DRAW.integers(0, 256, (4, 6, 3), np.uint8)),
+    "text": TextValue("To be,\nor | not"),
+    "sound": SoundValue(DRAW.uniform(-1, 1, (50, 2)), 8000),
     "table": TableValue(["class", "a|b"], [["0", 3], ["1", None]]),
     "histogram": HistogramValue([0, 1, 3], [5, 2]),
 }
@@ -115,7 +115,7 @@ def look(view: FakeView, folder: Path) -> None:
 
 def test_nothing_is_written_twice_and_a_resume_writes_what_its_checkpoint_does_not_know(tmp_path: Path) -> None:
     def shades(start: int, *numbers: int) -> list[tuple[Any, bytes]]:
-        return [media_entry(number, Picture(np.full((1, 1), start + number, np.uint8))) for number in numbers]
+        return [media_entry(number, PictureValue(np.full((1, 1), start + number, np.uint8))) for number in numbers]
 
     view = FakeView(published=shades(0, 1, 2, 3))
     view.noted.append({"event": "begin", "trainer": "trainer", "iteration": 0})
@@ -130,7 +130,7 @@ def test_nothing_is_written_twice_and_a_resume_writes_what_its_checkpoint_does_n
 
 
 def test_a_value_that_is_gone_by_now_is_left_out_with_a_word(tmp_path: Path) -> None:
-    view = FakeView(published=[media_entry(1, Text("1")), media_entry(2, Text("2"))])
+    view = FakeView(published=[media_entry(1, TextValue("1")), media_entry(2, TextValue("2"))])
     view.published[0] = view.published[0][0], b"other"
     look(view, tmp_path)
     assert [event.step for event in read(tmp_path / "trainer").Tensors("a/b/text_summary")] == [2]

@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from sigma_kernel.contracts import Media, MediaEntry, StoredRun, TableValue, Text
+from sigma_kernel.contracts import Media, MediaEntry, StoredRun, TableValue, TextValue
 from sigma_kernel.errors import SigmaCheckpointError
 from sigma_report.charts import as_text
 from sigma_report.pieces import render_note, render_section
@@ -76,7 +76,7 @@ def _render(stored: StoredRun, entries: Sequence[MediaEntry], redactor: Redactor
 
 def _redact(value: Media, redactor: Redactor) -> Media:
     clean: dict[str, Any] = {"caption": redactor.text(value.caption)}
-    if isinstance(value, Text):
+    if isinstance(value, TextValue):
         clean["text"] = redactor.text(value.text)
     elif isinstance(value, TableValue):
         clean |= {"columns": redactor.redact_values(value.columns), "rows": redactor.redact_values(value.rows)}

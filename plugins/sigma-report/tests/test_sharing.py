@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Environment
-from sigma_kernel.contracts import HookContext, Picture, Sound, TableValue, Text
+from sigma_kernel.contracts import HookContext, PictureValue, SoundValue, TableValue, TextValue
 from sigma_kernel.errors import SigmaWarning
 from sigma_report.redacting import Redactor
 from sigma_run import load
@@ -457,9 +457,9 @@ def test_opening_twice_makes_two_runs(flowers: Path, tmp_path: Path, capsys: pyt
 def publish(context: HookContext) -> None:
     iteration = context.moment.iteration
     draw = np.random.default_rng(iteration)
-    context.publish("shown.picture", Picture(draw.integers(0, 256, (6, 6), np.uint8), caption="<b>"))
-    context.publish("shown.text", Text(f"<i> in /srv/jane.doe/x.txt {iteration}"))
-    context.publish("shown.sound", Sound(np.zeros(20), 8000))
+    context.publish("shown.picture", PictureValue(draw.integers(0, 256, (6, 6), np.uint8), caption="<b>"))
+    context.publish("shown.text", TextValue(f"<i> in /srv/jane.doe/x.txt {iteration}"))
+    context.publish("shown.sound", SoundValue(np.zeros(20), 8000))
     context.publish("shown.table", TableValue(["a", "b"], [["/srv/jane.doe/y", 1.5]]))
 
 

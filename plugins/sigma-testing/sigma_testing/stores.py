@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from sigma_kernel.contracts import Media, MediaEntry, Text
+from sigma_kernel.contracts import Media, MediaEntry, TextValue
 from sigma_kernel.contracts.media import describe_media
 from sigma_kernel.contracts.storing import Checkpoint, Retention, Store, StoredRun
 from sigma_kernel.curves import Window
@@ -58,7 +58,7 @@ def media_entry(iteration: int, value: Media, **more: Any) -> tuple[MediaEntry, 
 
 def publish_media(run: StoredRun, iteration: int, **place: int) -> None:
     """Publish the number of an iteration as a text."""
-    about, data = describe_media("a.b", Text(str(iteration)))
+    about, data = describe_media("a.b", TextValue(str(iteration)))
     run.write(f"media/{about['key']}", data, durable=False)
     moment = {"trainer": "trainer", "iteration": iteration, "epoch": 0, "seconds": 0.5}
     run.media_log.append({**moment, "branch": 0, "session": 0, "start": 0, **place, "name": "a.b", **about})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Text
+from sigma_kernel.contracts import Hook, HookContext, TextValue
 from sigma_kernel.settings import and_, finite, ge, le, min_len, whole
 
 
@@ -45,5 +45,5 @@ class TextSample(Hook):
         """Continue the text, log it and publish it."""
         written = self.text + context.generate(self.text, self.length, self.temperature, self.seed)
         context.publish("text.sample", written)
-        context.publish("text.sample", Text(written))
+        context.publish("text.sample", TextValue(written))
         context.log(f"epoch {context.moment.epoch} writes:\n" + "\n".join(f"  {line}" for line in written.split("\n")))

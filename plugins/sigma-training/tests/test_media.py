@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel.clock import every
-from sigma_kernel.contracts import Hook, HookContext, Media, MediaEntry, Picture, StoredRun, Text
+from sigma_kernel.contracts import Hook, HookContext, Media, MediaEntry, PictureValue, StoredRun, TextValue
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_store import FolderStore
@@ -24,10 +24,10 @@ from sigma_training.history.media import Gallery, select_surplus
 STEP = every(1, "iteration")
 
 
-def text_of(context: HookContext) -> Text:
+def text_of(context: HookContext) -> TextValue:
     """Return a text that tells the iteration, and the parameters by their bits."""
     weights = context.read("network.layers.weights")
-    return Text(f"{context.moment.iteration} {np.asarray(weights).tobytes().hex()}", caption="weights")
+    return TextValue(f"{context.moment.iteration} {np.asarray(weights).tobytes().hex()}", caption="weights")
 
 
 def show(make: Callable[[HookContext], Media] = text_of, **settings: Any) -> Hook:
@@ -76,7 +76,7 @@ def test_a_value_is_in_the_run_with_its_moment_and_in_no_registry_state_or_journ
 def test_media_may_have_the_address_of_a_number(tmp_path: Path) -> None:
     def both(context: HookContext) -> None:
         context.publish("shown", 2.5)
-        context.publish("shown", Text("a"))
+        context.publish("shown", TextValue("a"))
 
     with small({"both": Do(does=both, writes=["shown"])}, tmp_path) as sigma:
         sigma.trainer("trainer").fit(epochs=1)
@@ -110,7 +110,7 @@ def test_hooks_elsewhere_publish_media_as_well(tmp_path: Path, place: str) -> No
 
 
 def test_a_value_that_is_too_large_is_left_out_with_a_word_and_training_goes_on(tmp_path: Path) -> None:
-    with small({"show": show(lambda context: Text("x" * 3_000_000))}, tmp_path) as sigma:
+    with small({"show": show(lambda context: TextValue("x" * 3_000_000))}, tmp_path) as sigma:
         sigma.trainer("trainer").fit(iterations=1)
         assert open_run(sigma.run_folder).media() == []
         assert any("hook 'show': shown: a text of 3,000,000 bytes is left out." in text for text in said(sigma))
@@ -185,9 +185,9 @@ def test_a_rewind_begins_another_branch_and_what_was_left_stays(tmp_path: Path) 
 
 
 # -- the budget --------------------------------------------------------------------------------------------------------
-def noise(context: HookContext) -> Picture:
+def noise(context: HookContext) -> PictureValue:
     draw = np.random.default_rng(context.moment.iteration)
-    return Picture(draw.integers(0, 256, (100, 300, 3), np.uint8), caption=str(context.moment.iteration))
+    return PictureValue(draw.integers(0, 256, (100, 300, 3), np.uint8), caption=str(context.moment.iteration))
 
 
 def test_within_a_budget_of_bytes_older_media_go_ever_further_apart_and_it_is_said(tmp_path: Path) -> None:
@@ -220,8 +220,8 @@ def test_a_resume_keeps_to_the_budget(tmp_path: Path) -> None:
 
 
 def test_a_picture_that_is_shown_again_is_one_file_which_stays_as_long_as_one_moment_of_it(tmp_path: Path) -> None:
-    def alternate(context: HookContext) -> Picture:
-        return noise(context) if context.moment.iteration % 2 else Picture(np.zeros((2, 2), np.uint8))
+    def alternate(context: HookContext) -> PictureValue:
+        return noise(context) if context.moment.iteration % 2 else PictureValue(np.zeros((2, 2), np.uint8))
 
     with small({"show": show(alternate)}, tmp_path, media_bytes=1_000_000) as sigma:
         sigma.trainer("trainer").fit(iterations=40)
@@ -280,7 +280,7 @@ def test_a_gallery_shows_rows_of_values_by_name_evenly_chosen() -> None:
     assert "epoch 6, iteration 30" in html
     assert "epoch 0, iteration 1: weights" in html
     assert repr(history.media()) == "Gallery(shown (30), drawn (3))"
-    assert [type(value) for value in history.media("drawn")[1:]] == [Picture, Picture]
+    assert [type(value) for value in history.media("drawn")[1:]] == [PictureValue, PictureValue]
     with pytest.raises(SigmaAddressError, match="media: none has the name 'show'. Did you mean 'shown'"):
         history.media("show")
     assert Gallery()._repr_html_() == ""

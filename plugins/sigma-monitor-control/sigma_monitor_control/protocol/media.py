@@ -6,7 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from sigma_kernel.contracts import MediaEntry, Picture, Sound, View
+from sigma_kernel.contracts import MediaEntry, PictureValue, SoundValue, View
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.protocol.reading import Later, select_trainer
 from sigma_monitor_control.protocol.values import to_json
@@ -66,7 +66,7 @@ def _medium(view: View, trainer: str, key: str) -> dict[str, str]:
     data = own.read_media(key) if any(entry.key == key for entry in own.media()) else None
     if data is None:
         raise SigmaConfigError(f"medium: {key:.60} is not there, or no longer. Ask for the media again.")
-    types = {kind.suffix: kind.media_type for kind in (Picture, Sound)}
+    types = {kind.suffix: kind.media_type for kind in (PictureValue, SoundValue)}
     return {"type": types.get(key.rpartition(".")[2], "text/plain"), "data": b64encode(data).decode()}
 
 

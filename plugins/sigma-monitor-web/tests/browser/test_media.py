@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel.contracts import HistogramValue, HookContext, Picture, Sound, TableValue, Text
+from sigma_kernel.contracts import HistogramValue, HookContext, PictureValue, SoundValue, TableValue, TextValue
 from sigma_testing.doing import Do
 from sigma_testing.steering import steered_environment
 
@@ -32,9 +32,9 @@ MIDDLES = """(row) => [...row.querySelectorAll(".moments li")].map((one) => {
 
 def publish(context: HookContext) -> None:
     at = context.moment.iteration
-    context.publish("shown.picture", Picture(np.full((4, 4), at * 6, np.uint8)))
-    context.publish("shown.text", Text(f"Written at {at}:\n<b>to be</b> or not", caption="by hand"))
-    context.publish("shown.sound", Sound(0.3 * np.sin(np.arange(800) / 8), 8000))
+    context.publish("shown.picture", PictureValue(np.full((4, 4), at * 6, np.uint8)))
+    context.publish("shown.text", TextValue(f"Written at {at}:\n<b>to be</b> or not", caption="by hand"))
+    context.publish("shown.sound", SoundValue(0.3 * np.sin(np.arange(800) / 8), 8000))
     context.publish("shown.table", TableValue(["true class", "0", "1"], [["0", at, 1], ["1", 2, 30]], heat=True))
     context.publish("shown.histogram", HistogramValue([0, 1, 2, 4], [at, 5, 1]))
 

@@ -26,7 +26,6 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import Backend, Inference, Label, Metric
-from sigma_kernel.contracts.media import FOLDER
 from sigma_kernel.contracts.storing import Checkpoint, Log, StoredRun
 from sigma_kernel.curves import BranchedCurves
 from sigma_kernel.environment import Environment
@@ -50,7 +49,7 @@ from sigma_training.components import Learned, target_names
 from sigma_training.data.dataset import samples as arrays_of, specs
 from sigma_training.data.preprocessing import Preparation
 from sigma_training.evaluator import Evaluator
-from sigma_training.history.media import Gallery
+from sigma_training.history.media import read_gallery
 from sigma_training.history.metrics import History
 from sigma_training.hooks.outlook import list_metrics
 from sigma_training.preparation import BATCH, Stages
@@ -110,18 +109,7 @@ class Trained:
         """Return what was measured during the run; empty for a network that was saved by itself."""
         curves = self.run.curves(warnings.warn)
         own = curves.get(self.trainer.name, BranchedCurves([], {}))
-        return History.from_curves(own, self.trainer.resolve, self._read_gallery)
-
-    def media(self, name: str = "") -> Gallery:
-        """Return the media that hooks have published during the run under a name, or all; a notebook shows them.
-
-        Raises SigmaAddressError if there are none of that name.
-        """
-        return self._read_gallery().select(name)
-
-    def _read_gallery(self) -> Gallery:
-        entries = self.run.media(self.trainer.name, log=warnings.warn)
-        return Gallery(entries, lambda key: self.run.read(f"{FOLDER}{key}"))
+        return History.from_curves(own, self.trainer.resolve, partial(read_gallery, self.run, self.trainer.name))
 
     @property
     def dataset(self) -> Any:

@@ -5,6 +5,7 @@ Where the budget does not last, older media go, the older the further apart, and
 
 from __future__ import annotations
 
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
@@ -24,7 +25,7 @@ SHOWN = 12  # values of a name that a notebook shows
 Place = tuple[str, int, int]  # of a value: its name, branch and iteration
 
 
-class Shelf(Protocol):
+class MediaPlace(Protocol):
     """Where media are: a stored run, or memory."""
 
     media_log: RowWriter
@@ -55,7 +56,7 @@ class _MemoryRows(RowWriter):
 
 
 @define(eq=False)
-class Memory:
+class MediaMemory:
     """Media of a trainer whose run is not stored, or by a store that keeps none."""
 
     rows: list[Row] = field(factory=list)
@@ -125,9 +126,10 @@ class MediaRecorder:
     trainer: str
     log: Callable[[str], None] = lambda text: None
     most: int = BUDGET  # bytes
-    shelf: Shelf = field(factory=Memory)
+    shelf: MediaPlace = field(factory=MediaMemory)
     _entries: dict[Place, MediaEntry] = field(factory=dict, init=False)  # that are there
     _total: int = field(default=0, init=False)  # bytes of these
+    _listed: tuple[Any, list[MediaEntry]] = field(default=(None, []), init=False)  # at a version
     _failing: bool = field(default=False, init=False)  # whether the last value could not be written
     _thinned: int = field(default=0, init=False)  # values that had to go
 
@@ -144,7 +146,7 @@ class MediaRecorder:
         for entry in run.media(self.trainer, log=self.log):
             self._entries[entry.name, entry.branch, entry.iteration] = entry
         self._total = _total([*self._entries.values()])
-        if isinstance(former, Memory):
+        if isinstance(former, MediaMemory):
             for row in former.rows:
                 if "removed" not in row:
                     self._append(row, former.read(f"{FOLDER}{row['key']}"))
@@ -214,8 +216,11 @@ class MediaRecorder:
 
     def entries(self) -> list[MediaEntry]:
         """Return what is there, in order of branches and iterations; other threads may call this."""
-        entries = join_media(self.shelf.media_rows(lambda text: None))
-        return [entry for entry in entries if entry.trainer == self.trainer]
+        version = self.version()
+        if version != self._listed[0]:
+            entries = join_media(self.shelf.media_rows(lambda text: None))
+            self._listed = version, [entry for entry in entries if entry.trainer == self.trainer]
+        return self._listed[1]
 
     def read(self, key: str) -> bytes | None:
         """Return the bytes of a value; None if they are no longer there."""
@@ -263,6 +268,11 @@ class Gallery(Sequence[Media]):
 
     def _repr_html_(self) -> str:
         return "".join(_show_row(name, self.select(name)) for name in self.names())
+
+
+def read_gallery(run: StoredRun, trainer: str) -> Gallery:
+    """Return the media of a trainer in a stored run; what is damaged is a warning."""
+    return Gallery(run.media(trainer, log=warnings.warn), lambda key: run.read(f"{FOLDER}{key}"))
 
 
 def _show_row(name: str, own: Gallery) -> str:
