@@ -22,7 +22,7 @@ MOST_CLASSES = 40  # that a map tells apart
 
 
 @frozen(eq=False)
-class Sample:
+class DrawnRows:
     """Rows of splits, in the order of the splits and of their numbers: ``split`` is the place of a row's split."""
 
     splits: Sequence[str]
@@ -40,7 +40,7 @@ class Sample:
             for start in range(0, len(rows), PIECE):
                 yield name, rows[start : start + PIECE].tolist()
 
-    def thin(self, most: int) -> Sample:
+    def thin(self, most: int) -> DrawnRows:
         """Return at most so many of the rows, evenly spaced."""
         if len(self.rows) <= most:
             return self
@@ -48,13 +48,13 @@ class Sample:
         return evolve(self, split=self.split[places], rows=self.rows[places])
 
 
-def draw_sample(sizes: Mapping[str, int], count: int, seed: int) -> Sample:
+def draw_sample(sizes: Mapping[str, int], count: int, seed: int) -> DrawnRows:
     """Return at most ``count`` rows of splits of these sizes, each as probable: the same for the same seed."""
     starts = np.cumsum([0, *sizes.values()])
     draw = np.random.Generator(np.random.Philox(seed))
     drawn = np.sort(draw.choice(starts[-1], min(count, starts[-1]), replace=False))
     split = np.searchsorted(starts, drawn, side="right") - 1
-    return Sample([*sizes], split, drawn - starts[split])
+    return DrawnRows([*sizes], split, drawn - starts[split])
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def plane_of(view: View, trainer: str) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def read_values(view: View, trainer: str, of: str, sample: Sample) -> tuple[Sample, np.ndarray]:
+def read_values(view: View, trainer: str, of: str, sample: DrawnRows) -> tuple[DrawnRows, np.ndarray]:
     """Return what places rows on a map, float32 ``(n, numbers)``, and these rows: fewer if rows are too wide.
 
     Values that are not finite are 0.
@@ -98,7 +98,7 @@ def _row_values(view: View, trainer: str, of: str, split: str, numbers: list[int
 
 
 # -- what a map shows --------------------------------------------------------------------------------------------------
-def read_labels(view: View, trainer: str, sample: Sample) -> tuple[np.ndarray, list[Any]]:
+def read_labels(view: View, trainer: str, sample: DrawnRows) -> tuple[np.ndarray, list[Any]]:
     """Return the label of each row, changed ones included, and the classes: indices of these, or else numbers.
 
     A row without a class has the index -1, and one without a number is NaN.
@@ -122,7 +122,7 @@ def index_labels(labels: Sequence[Any], classes: Sequence[Any]) -> tuple[np.ndar
     return np.array([x if isinstance(x, int | float) else np.nan for x in labels], np.float64), []
 
 
-def read_losses(view: View, trainer: str, sample: Sample) -> tuple[np.ndarray, np.ndarray]:
+def read_losses(view: View, trainer: str, sample: DrawnRows) -> tuple[np.ndarray, np.ndarray]:
     """Return the loss of each row, NaN if it is excluded, and whether its class is predicted: 1, 0, or -1."""
     losses, right = np.full(len(sample.rows), np.nan), np.full(len(sample.rows), UNKNOWN, np.int8)
     for place, split in enumerate(sample.splits):
@@ -133,7 +133,7 @@ def read_losses(view: View, trainer: str, sample: Sample) -> tuple[np.ndarray, n
     return losses, right
 
 
-def find_excluded(view: View, trainer: str, sample: Sample) -> np.ndarray:
+def find_excluded(view: View, trainer: str, sample: DrawnRows) -> np.ndarray:
     """Return which rows are excluded."""
     edits = view.trainer(trainer).edits()
     parts = [np.isin(rows, edits.get(split, {}).get("excluded", [])) for split, rows in sample.parts()]

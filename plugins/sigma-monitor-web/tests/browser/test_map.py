@@ -103,7 +103,7 @@ def test_rows_on_the_map_are_chosen_by_drawing_around_them_and_excluded(training
     map_.press("Enter")
     chosen.get_by_role("button", name="Exclude", exact=True).click()
     chosen.get_by_text(re.compile("applied @")).wait_for(timeout=PATIENCE)
-    page.get_by_role("button", name=re.compile(r"^excluded: \d+ row")).wait_for(timeout=PATIENCE)
+    page.get_by_role("button", name=re.compile(r"^excluded: [\d,]+ row")).wait_for(timeout=PATIENCE)
     assert window.complaints == []
 
 
@@ -112,7 +112,7 @@ def test_a_map_of_a_layer_moves_while_the_network_trains(training: Any, visit: A
     page = open_data(window, training.link, "Map")
     page.get_by_label(re.compile("^Of")).select_option("2-dense")
     page.get_by_label("Colour").select_option("right")
-    page.get_by_role("button", name=re.compile(r"^right: \d+ rows")).wait_for(timeout=PATIENCE)
+    page.get_by_role("button", name=re.compile(r"^right: [\d,]+ rows")).wait_for(timeout=PATIENCE)
     at = page.get_by_text(re.compile("iteration"))
     before = at.inner_text()
     page.wait_for_function("text => !document.body.innerText.includes(text)", arg=before, timeout=PATIENCE)
