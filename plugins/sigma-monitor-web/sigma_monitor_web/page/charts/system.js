@@ -2,7 +2,7 @@
 import { t } from "../words.js";
 
 export const SYSTEM = ":system"; // the section, which a person's sections are told apart from
-const TALL = 76; // pixels
+const TALL = 76, PHASES = 144; // pixels; there is a label for each phase
 
 // The charts in their order: the readings of each, below `system.` of a trainer.
 const CHARTS = ["speed", "phases", "processor", "memory", "gpu.busy", "gpu.memory", "threads", "disk"];
@@ -15,7 +15,7 @@ export function systemLanes(entries, trainer, own) {
     return first.startsWith("gpu") ? `gpu.${last}` : first;
   }));
   return CHARTS.filter((name) => names.has(name)).map((name) => ({
-    id: `system.${name}`, patterns: [`${trainer}.${patternOf(name)}`], title: t(`system.${name}`), section: SYSTEM, log: false, tall: TALL, ...own[`system.${name}`],
+    id: `system.${name}`, patterns: [`${trainer}.${patternOf(name)}`], title: t(`system.${name}`), section: SYSTEM, log: false, tall: name === "phases" ? PHASES : TALL, ...own[`system.${name}`],
   }));
 }
 

@@ -2,7 +2,7 @@
 
 const CLOSEST = 3, FURTHEST = 0.15; // factors of zoom
 const READABLE = 0.62; // the factor below which a drawing is rather cut than made smaller
-const TALL = [104, 480]; // pixels of the window onto a drawing: at least, and at most
+const LOWEST = 104, TALLEST = { true: 1200, false: 480 }; // pixels of the window onto a drawing; where arrows go down, the page scrolls along it
 
 const centre = (box) => [box.x + box.width / 2, box.y + box.height / 2];
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -23,7 +23,7 @@ export function stepped({ boxes, arrows, down }, id, key) {
 
 // The whole drawing in a window of a width, as far as it stays readable: {x, y, k, width, height}.
 export function fitted(size, width) {
-  const k = clamp(width / size.width, READABLE, 1), height = clamp(size.height * k, ...TALL);
+  const k = clamp(width / size.width, READABLE, 1), height = clamp(size.height * k, LOWEST, TALLEST[size.down]);
   const free = (length, room) => (length < room ? (length - room) / 2 : 0);
   return { k, width, height, x: free(size.width, width / k), y: free(size.height, height / k) };
 }
