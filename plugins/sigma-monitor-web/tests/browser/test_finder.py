@@ -64,12 +64,13 @@ def test_a_value_is_found_by_some_letters_and_set_without_a_pointer(training: An
     page.keyboard.press("Enter")
     field = page.get_by_role("dialog").get_by_role("textbox", name="Learning rate")
     field.wait_for()
-    assert page.evaluate("document.activeElement.id") == field.get_attribute("id")
+    page.wait_for_function("id => document.activeElement.id === id", arg=field.get_attribute("id"))
     page.keyboard.press("Control+a")
     page.keyboard.type("0.0004")
     page.keyboard.press("Enter")
     page.get_by_role("dialog").get_by_text("applied", exact=False).first.wait_for()
-    assert json.loads(training.sigma("get", "learning_rate", "--json")) == {"trainer.optimiser.learning_rate": 0.0004}
+    told = training.sigma("get", "learning_rate", "--json", "--run", str(training.results))
+    assert json.loads(told) == {"trainer.optimiser.learning_rate": 0.0004}
     page.keyboard.press("Escape")
     page.get_by_role("combobox", name="Find anything").wait_for()
     page.keyboard.press("Escape")
