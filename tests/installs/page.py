@@ -8,7 +8,8 @@ from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "publish.md"
 PART = re.compile(
-    r"^```\{code-block\} \w+\n:caption: (?P<path>\S+)\n\n(?P<text>.*?)^```$|^(?P<lines>(?:    \S.*\n)+)", re.M | re.S
+    r"^```\{code-block\} \w+\n:caption: (?P<path>\S+)\n\n(?P<text>.*?)^```$|^(?P<lines>(?:    \S[^\n]*+\n)+)",
+    re.M | re.S,
 )
 
 

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Iterator
 from importlib import metadata
-from importlib.util import find_spec
+from importlib.machinery import PathFinder
 
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins.rooms import offers
@@ -31,7 +31,7 @@ def check_distribution(name: str) -> None:
         taken = f"its package would hide Python's `{package}`"
     elif any(metadata.distributions(name=name)):
         taken = "a distribution of this name is installed"
-    elif find_spec(package):
+    elif PathFinder.find_spec(package):
         taken = f"its package would hide the installed module `{package}`"
     if taken:
         raise SigmaConfigError(f"{name!r}: {taken}. Choose another name, such as acme-{name.removeprefix('sigma-')}.")
