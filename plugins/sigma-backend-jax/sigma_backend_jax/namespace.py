@@ -149,7 +149,7 @@ OWN: dict[str, Callable[..., Any]] = {
 LOWERINGS = Lowerings("jax")
 
 
-class Whole:
+class JaxFunctions:
     """The composites that are not expanded: JAX, or a plugin, has functions for them."""
 
     def __contains__(self, op: object) -> bool:

@@ -234,7 +234,7 @@ LOWERINGS = Lowerings("torch")
 
 
 @frozen
-class Whole:
+class TorchFunctions:
     """The composites that are not expanded: PyTorch, or a plugin, has functions for them."""
 
     further: Sequence[str] = ()

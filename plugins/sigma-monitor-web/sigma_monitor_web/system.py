@@ -76,7 +76,7 @@ def find_devices() -> Devices:
 
 # -- the machine -------------------------------------------------------------------------------------------------------
 @define(eq=False)
-class Machine:
+class MachineReader:
     """What the processes of a run take of their machine, by name: cores, GiB and numbers.
 
     Args:
@@ -130,14 +130,14 @@ def _read_process(process: psutil.Process) -> tuple[float, float, int] | None:
 
 # -- trainers ----------------------------------------------------------------------------------------------------------
 @frozen
-class Progress:
+class TrainerSample:
     """Where a trainer was when it was sampled: iterations, seconds of training, and the seconds of each phase."""
 
     iteration: float
     second: float
     phases: Mapping[str, float]
 
-    def pace_since(self, before: Progress) -> Readings:
+    def pace_since(self, before: TrainerSample) -> Readings:
         """Return iterations a second, and the share of the time that each phase took, of hooks without evaluation."""
         passed = self.second - before.second
         spent = {name: self.phases[name] - before.phases[name] for name in self.phases}
@@ -152,8 +152,8 @@ class Sampler:
     """Record the readings of the machine, and of each trainer, for trainers that have gone on since the last sample."""
 
     view: View
-    machine: Machine
-    _before: dict[str, Progress] = field(factory=dict, init=False)
+    machine: MachineReader
+    _before: dict[str, TrainerSample] = field(factory=dict, init=False)
 
     def sample(self) -> None:
         """Record what there is to record now."""
@@ -170,15 +170,15 @@ class Sampler:
         found = {**readings, **now.pace_since(before)}
         self.view.trainer(name).record(found, {reading: unit_of(reading) for reading in found})
 
-    def _read_progress(self, name: str) -> Progress:
+    def _read_progress(self, name: str) -> TrainerSample:
         phases = {phase: float(self.view.get(f"{name}.phases.{phase}")) for phase in PHASES}
-        return Progress(self.view.get(f"{name}.iteration"), self.view.get(f"{name}.second"), phases)
+        return TrainerSample(self.view.get(f"{name}.iteration"), self.view.get(f"{name}.second"), phases)
 
 
 @contextmanager
 def sampling(view: View) -> Iterator[None]:
     """Sample in a thread, until the run or the block is over."""
-    over, sampler = threading.Event(), Sampler(view, Machine(view.folder))
+    over, sampler = threading.Event(), Sampler(view, MachineReader(view.folder))
 
     def sample() -> None:
         try:

@@ -18,7 +18,7 @@ from sigma_kernel.curves import Window
 from sigma_monitor_web import system
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.monitor import WebMonitor
-from sigma_monitor_web.system import GIB, Devices, Machine, Sampler, find_devices, sampling, unit_of
+from sigma_monitor_web.system import GIB, Devices, MachineReader, Sampler, find_devices, sampling, unit_of
 from sigma_run.launcher import main
 from sigma_testing import FakeView
 from sigma_testing.steering import wait_until
@@ -27,16 +27,16 @@ from sigma_testing.steering import wait_until
 # -- the machine -------------------------------------------------------------------------------------------------------
 def test_memory_threads_and_disk_are_those_of_the_system(tmp_path: Path) -> None:
     block = bytearray(64 << 20)
-    readings, own = Machine(tmp_path, Devices()).read(), psutil.Process()
+    readings, own = MachineReader(tmp_path, Devices()).read(), psutil.Process()
     assert readings["memory.run"] * GIB >= own.memory_info().rss * 0.9 > len(block)
     assert 0 < readings["memory.run"] < readings["memory.machine"] * 1.5
     assert readings["threads.run"] >= threading.active_count()
     assert readings["disk.free"] == pytest.approx(psutil.disk_usage(str(tmp_path)).free / GIB, rel=0.05)
-    assert "disk.free" not in Machine(None, Devices()).read()
+    assert "disk.free" not in MachineReader(None, Devices()).read()
 
 
 def test_a_core_that_works_is_counted() -> None:
-    machine = Machine(None, Devices())
+    machine = MachineReader(None, Devices())
     assert "processor.run" not in machine.read()  # there is nothing to compare it with
     began, worked = time.monotonic(), time.process_time()
     while time.process_time() - worked < 0.4:
@@ -47,7 +47,7 @@ def test_a_core_that_works_is_counted() -> None:
 
 
 def test_a_process_that_has_ended_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = Machine(None, Devices())
+    machine = MachineReader(None, Devices())
     before = machine.read()
 
     class Ended:
@@ -109,7 +109,7 @@ def at(iteration: int, second: float, burst: float, hooks: float = 0.0, evaluati
 
 def test_the_speed_and_the_phases_are_those_since_the_last_sample() -> None:
     view = FakeView(values=at(100, 1.0, 0.9))
-    sampler = Sampler(view, Machine(None, Devices()))
+    sampler = Sampler(view, MachineReader(None, Devices()))
     sampler.sample()
     assert view.recorded == []
     view.values = at(300, 3.0, 2.4, hooks=0.5, evaluation=0.3)
@@ -125,7 +125,7 @@ def test_the_speed_and_the_phases_are_those_since_the_last_sample() -> None:
 @pytest.mark.parametrize("then", [at(100, 1.0, 0.9), at(40, 1.2, 1.0)], ids=["it is paused", "it has gone back"])
 def test_nothing_is_recorded_of_a_trainer_that_has_not_gone_on(then: dict[str, Any]) -> None:
     view = FakeView(values=at(100, 1.0, 0.9))
-    sampler = Sampler(view, Machine(None, Devices()))
+    sampler = Sampler(view, MachineReader(None, Devices()))
     sampler.sample()
     view.values = then
     sampler.sample()
@@ -134,7 +134,7 @@ def test_nothing_is_recorded_of_a_trainer_that_has_not_gone_on(then: dict[str, A
 
 def test_nothing_is_recorded_before_a_trainer_is_prepared_or_after_the_end() -> None:
     view = FakeView()
-    sampler = Sampler(view, Machine(None, Devices()))
+    sampler = Sampler(view, MachineReader(None, Devices()))
     sampler.sample()
     view.state = "finished"
     view.values = at(1, 1.0, 1.0)

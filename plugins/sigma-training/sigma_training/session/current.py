@@ -218,7 +218,7 @@ class CurrentRun:
         """Bind ``group.<number>.rate`` and others of the workers of a group, in place of those of earlier ones."""
         if self.workers.keys() != workers.keys():
             self.workers = workers
-            self._show_measured()
+            self._rebind()
 
     def record_readings(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
         """Record what a monitor measured of the machine, below ``system.``, as curves of the present moment."""
@@ -227,14 +227,11 @@ class CurrentRun:
         self.readings |= {SYSTEM + name: float(value) for name, value in readings.items()}
         if new := {SYSTEM + name: unit for name, unit in units.items() if SYSTEM + name not in self._units}:
             self._units |= new
-            self._show_measured()
-
-    def _show_measured(self) -> None:
-        self._shown = {**worker_bindings(self.workers), **reading_bindings(self._units)}
-        self._rebind()
+            self._rebind()
 
     def _rebind(self) -> None:
         """Bind the addresses of the setup, and remove those that are gone."""
+        self._shown = {**worker_bindings(self.workers), **reading_bindings(self._units)}
         wanted = {**bindings(self.setup, self.state.published), **self._shown}
         for address in self._bound.keys() - wanted.keys():
             self.registry.remove(address)
