@@ -167,8 +167,8 @@ class Sampler:
         self._before[name] = now
         if before is None or now.iteration <= before.iteration or now.second <= before.second:  # paused, or gone back
             return
-        found = {**readings, **now.pace_since(before)}
-        self.view.trainer(name).record(found, {reading: unit_of(reading) for reading in found})
+        own = {**readings, **now.pace_since(before)}
+        self.view.trainer(name).record(own, {reading: unit_of(reading) for reading in own})
 
     def _read_progress(self, name: str) -> TrainerSample:
         phases = {phase: float(self.view.get(f"{name}.phases.{phase}")) for phase in PHASES}
