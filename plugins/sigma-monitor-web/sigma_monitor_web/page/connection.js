@@ -29,9 +29,10 @@ export class Connection {
     this.socket = socket;
     this.silence = setTimeout(() => socket.close(), OPENING);
     socket.onopen = () => {
+      if (this.ended) return socket.close();
       this.delay = FIRST_DELAY;
       this.listen();
-      this.changed("online");
+      return this.changed("online");
     };
     socket.onmessage = (event) => this.take(event.data);
     socket.onclose = (event) => this.lost(event.code);
@@ -40,7 +41,7 @@ export class Connection {
   end() {
     clearTimeout(this.retry);
     this.ended = true;
-    this.socket?.close();
+    if (this.socket?.readyState !== 0) this.socket?.close(); // one that is opening is closed once it is open: no browser complains then
   }
 
   again() {

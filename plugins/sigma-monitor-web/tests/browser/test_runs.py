@@ -19,6 +19,12 @@ TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 JUDGE = """async (tags) => (await axe.run(document, { runOnly: tags })).violations.map((one) =>
     `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map((node) => node.html.slice(0, 200)).join(" | ")}`)"""
 SHOWN = "#v-runs tbody tr[aria-rowindex]"
+FILLED = """([box, shown]) => {
+  const { top, height } = box.getBoundingClientRect();
+  const rows = [...document.querySelectorAll(shown)].map((row) => row.getBoundingClientRect());
+  const drawn = (y) => rows.some((row) => row.top - 2 <= y && y <= row.bottom + 2);
+  return [0.3, 0.6, 0.95].every((share) => drawn(top + height * share));
+}"""  # rows are drawn where the box is
 
 
 def write(runs: Path, number: int) -> None:
@@ -111,7 +117,8 @@ def test_only_rows_in_view_are_drawn_and_all_can_be_reached(window: Any) -> None
         before = frame.evaluate(
             "(box) => { const at = box.scrollTop; box.scrollTop += box.clientHeight / 2; return at; }"
         )
-        page.wait_for_timeout(150)
+        page.wait_for_timeout(50)
+        page.wait_for_function(FILLED, arg=[frame.element_handle(), SHOWN])
         seen |= set(names(page))
         if frame.evaluate("(box) => box.scrollTop") == before:
             break
