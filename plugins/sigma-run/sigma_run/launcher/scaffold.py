@@ -172,6 +172,7 @@ def _requirements(kind: str, template: str) -> dict[str, str]:
     """Return what a distribution requires, and what its tests do, as items of TOML arrays."""
     _, code, tests = _parts(template)
     rooms, more = (re.findall(r'"(sigma-[a-z-]++)"', text) for text in (code, tests))
+    more = [*more, "sigma-ml"] if kind == "recipe" else more  # it is tried with the default set
     extra = next((f"[{extra}]" for extra, kinds in EXTRAS.items() if kind in kinds), "")
     needed = [*REQUIRED, *([LIBRARIES[kind]] if kind in LIBRARIES else []), *(f"{room} ~={SERIES}" for room in rooms)]
     testing = ["pytest >=8.2", f"sigma-testing{extra} ~={SERIES}", *(f"{room} ~={SERIES}" for room in more)]
