@@ -21,12 +21,14 @@ SECONDS = 300.0  # of a test, after which it is said to hang
 PATIENCE = 2.0  # seconds for threads to end
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 OWN = "sigma-"  # begins the names of Sigma's own threads, some of which wait for further work
+DRAWS, NUMPY_DRAWS = "Python's global random numbers", "NumPy's global random numbers"
+VARIABLES = "the environment variables"
 RULES = {
     "the working directory": "Write with full paths.",
     "np.seterr()": "Use `with np.errstate(...)`.",
-    "NumPy's global random numbers": "Draw from np.random.default_rng(seed), or from what the contract gives.",
-    "Python's global random numbers": "Draw from random.Random(seed), or from what the contract gives.",
-    "the environment variables": "Pass values as settings.",
+    NUMPY_DRAWS: "Draw from np.random.default_rng(seed), or from what the contract gives.",
+    DRAWS: "Draw from random.Random(seed), or from what the contract gives.",
+    VARIABLES: "Pass values as settings.",
     "the signal handlers": "Leave signals to the environment.",
 }
 
@@ -37,9 +39,9 @@ def _take_state() -> dict[str, Any]:
     return {
         "the working directory": os.getcwd(),
         "np.seterr()": np.geterr(),
-        "NumPy's global random numbers": (words[1].tobytes(), *words[2:]),  # type: ignore[index]
-        "Python's global random numbers": random.getstate(),
-        "the environment variables": {n: x for n, x in os.environ.items() if n != "PYTEST_CURRENT_TEST"},
+        NUMPY_DRAWS: (words[1].tobytes(), *words[2:]),  # type: ignore[index]
+        DRAWS: random.getstate(),
+        VARIABLES: {n: x for n, x in os.environ.items() if n != "PYTEST_CURRENT_TEST"},
         "the signal handlers": handlers,
     }
 
@@ -48,10 +50,10 @@ def _restore(state: Mapping[str, Any], words: Any) -> None:
     os.chdir(state["the working directory"])
     np.seterr(**state["np.seterr()"])
     np.random.set_state(words)
-    random.setstate(state["Python's global random numbers"])
-    for name in {*os.environ} - {*state["the environment variables"], "PYTEST_CURRENT_TEST"}:
+    random.setstate(state[DRAWS])
+    for name in {*os.environ} - {*state[VARIABLES], "PYTEST_CURRENT_TEST"}:
         del os.environ[name]
-    os.environ.update(state["the environment variables"])
+    os.environ.update(state[VARIABLES])
     if threading.current_thread() is threading.main_thread():
         for number, handler in state["the signal handlers"].items():
             signal.signal(number, handler)
@@ -61,14 +63,18 @@ def _restore(state: Mapping[str, Any], words: Any) -> None:
 def guard(prints: bool = False, seconds: float = SECONDS) -> Iterator[None]:
     """Assert that the state of the process is the same at the end, and restore it; ``prints``: output is allowed.
 
-    Threads may end a little later. What takes longer than so many seconds fails, in the main thread of systems that
-    have timers.
+    Threads may end a little later, and modules that are imported may draw random numbers and add environment variables,
+    as those of JAX, scikit-learn and PyTorch do. What takes longer than so many seconds fails, in the main thread of
+    systems that have timers.
     """
     before, words, threads = _take_state(), np.random.get_state(), {*threading.enumerate()}
+    modules = {*sys.modules}
     try:
         with _time_limit(seconds), _listening(prints) as output:
             yield
         now = _take_state()
+        if not {*sys.modules} <= modules:
+            before |= {DRAWS: now[DRAWS], NUMPY_DRAWS: now[NUMPY_DRAWS], VARIABLES: now[VARIABLES] | before[VARIABLES]}
         for what, value in before.items():
             assert now[what] == value, f"it changes {what} of the process. {RULES[what]}"
         assert not output.text, f"it prints {output.text[:40]!r}. Return what there is to say, or log it."

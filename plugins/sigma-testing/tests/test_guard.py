@@ -8,6 +8,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,27 @@ def test_what_changes_nothing_passes_and_threads_may_end_a_little_later() -> Non
     with guard():
         np.random.default_rng(0).normal()
         threading.Thread(target=time.sleep, args=(0.05,)).start()
+
+
+def test_a_module_that_is_imported_may_draw_and_add_variables_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ACME", "1")
+    monkeypatch.delenv("ACME_CACHE", raising=False)
+    adds, changes = "random.random(); os.environ['ACME_CACHE'] = '2'", "os.environ['ACME'] = '2'"
+    for name, line in ("acme_adds", adds), ("acme_changes", changes):
+        (tmp_path / f"{name}.py").write_text(f"import os, random\n{line}\n", encoding="utf-8")
+    with guard():
+        import_module("acme_adds")
+    assert os.environ["ACME_CACHE"] == "2"
+    with pytest.raises(AssertionError, match="it changes the environment variables"), guard():
+        import_module("acme_changes")
+    assert os.environ["ACME"] == "1"
+    monkeypatch.delenv("ACME_CACHE")
+    with pytest.raises(AssertionError, match="it changes the environment variables"), guard():
+        os.environ["ACME_CACHE"] = "2"
+    assert "ACME_CACHE" not in os.environ
 
 
 def test_output_is_allowed_for_components_that_print(capsys: pytest.CaptureFixture[str]) -> None:
