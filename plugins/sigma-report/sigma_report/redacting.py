@@ -11,7 +11,8 @@ from typing import Any
 
 from attrs import define, field
 
-SECRET = re.compile(r"token|password|passwd|secret|credential|api_?key|webhook|authorization", re.IGNORECASE)
+SECRET = re.compile(r"password|passwd|secret|credential|api_?key|webhook|authorization", re.IGNORECASE)
+TOKEN = re.compile(r"tokens?\Z", re.IGNORECASE)  # if it is a text: a number is an index in a vocabulary
 LOGIN = re.compile(r"(?<=://)[^/@\s\"']++@")  # in front of a host
 ABSOLUTE = re.compile(r"(?<![\w/.:~-])~?(?:/[^\s/\"'`<>|:;,()\\]++)++/?+")
 BELOW = re.compile(r"(?:/[^\s/\"'`<>|:;,()\\]++)*+/?+")  # what follows a folder in a path
@@ -69,7 +70,7 @@ class Redactor:
         """Change a configuration: remove its monitors and what is named like a secret, and shorten absolute paths."""
         for name in [*table]:
             value, key = table[name], f"{place}{name}"
-            if key == "monitors" or SECRET.search(name):
+            if key == "monitors" or _is_secret(name, value):
                 del table[name]
                 self.left_out[key] = "nothing"
             elif isinstance(value, MutableMapping):
@@ -96,6 +97,12 @@ class Redactor:
         if text != value:
             self.left_out[key] = repr(text)
         return text
+
+
+def _is_secret(name: str, value: Any) -> bool:
+    """Return whether a setting is named like a secret, and may be one."""
+    texts = [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, str)]
+    return bool(SECRET.search(name) or (TOKEN.search(name) and texts))
 
 
 def _last_part(match: re.Match[str]) -> str:

@@ -155,6 +155,8 @@ def test_secrets_are_left_out_by_their_names_and_places() -> None:
         "data": {"path": "/srv/data/x.csv", "others": ["~/y.csv", "z.csv"], "API_KEY": "k"},
         "network": {"architecture": "input(3) + /srv/jane/runs"},
         "run": {"folder": "/srv/jane/runs"},
+        "upload": {"token": "abc", "access_tokens": ["abc"], "credentials": {"user": "jane", "key": 7}},
+        "texts": {"token": 103, "tokens": {"type": "words"}, "tokenizer": "words", "special_tokens": [0, 1]},
     }
     redactor = Redactor(("/srv/jane",))
     redactor.clear(table)
@@ -163,6 +165,8 @@ def test_secrets_are_left_out_by_their_names_and_places() -> None:
         "data": {"path": "x.csv", "others": ["y.csv", "z.csv"]},
         "network": {"architecture": "input(3) + runs"},
         "run": {"folder": ".."},
+        "upload": {},
+        "texts": {"token": 103, "tokens": {"type": "words"}, "tokenizer": "words", "special_tokens": [0, 1]},
     }
     assert {
         "monitors",
@@ -291,14 +295,14 @@ def replace(name: str, old: bytes, new: bytes) -> Rewrite:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (put("../evil.json", b"{}"), "holds '../evil.json', which is no file of a run"),
-        (put("/etc/passwd", b""), "which is no file of a run"),
-        (put("checkpoints/../../evil.json", b""), "which is no file of a run"),
-        (put("checkpoints/trainer/3/state.pkl", b""), "which is no file of a run"),
-        (put("checkpoints/trainer/3/../../../evil.json", b""), "which is no file of a run"),
-        (put("code.py", b""), "holds 'code.py', which is no file of a run"),
-        (put("a\\b.json", b""), "which is no file of a run"),
-        (put(".lock", b""), "which is no file of a run"),
+        (put("../evil.json", b"{}"), "has '../evil.json', which is not a file of a run"),
+        (put("/etc/passwd", b""), "which is not a file of a run"),
+        (put("checkpoints/../../evil.json", b""), "which is not a file of a run"),
+        (put("checkpoints/trainer/3/state.pkl", b""), "which is not a file of a run"),
+        (put("checkpoints/trainer/3/../../../evil.json", b""), "which is not a file of a run"),
+        (put("code.py", b""), "has 'code.py', which is not a file of a run"),
+        (put("a\\b.json", b""), "which is not a file of a run"),
+        (put(".lock", b""), "which is not a file of a run"),
         (drop("bundle.json"), "has no bundle.json"),
         (drop("config.toml"), "has no config.toml"),
         (drop("journal.jsonl"), "has no journal.jsonl"),
@@ -331,7 +335,7 @@ def test_an_archive_that_would_fill_the_disk_is_refused(
 ) -> None:
     file = archive_at(flowers, tmp_path / "run.zip")
     whole = sum(map(len, contents(file).values()))
-    for limit, why in (("LARGEST", "bytes from"), ("DENSEST", "bytes from"), ("MEMBERS", "are read at most")):
+    for limit, why in (("LARGEST", "bytes from"), ("DENSEST", "bytes from"), ("MEMBERS", "a run has at most")):
         with monkeypatch.context() as patched:
             patched.setattr(f"sigma_store.bundle.{limit}", 1)
             assert main(["open", str(file), "--into", str(tmp_path / "out")]) == 1
@@ -406,7 +410,7 @@ def test_a_name_that_stands_twice_is_refused(flowers: Path, tmp_path: Path, caps
     with zipfile.ZipFile(file, "a") as opened, pytest.warns(UserWarning, match="Duplicate name"):
         opened.writestr("config.toml", "format = 1")
     assert main(["open", str(file), "--into", str(tmp_path / "out")]) == 1
-    assert "different ones, and 100,000 are read at most" in capsys.readouterr().err
+    assert "has two files of the same name" in capsys.readouterr().err
 
 
 def archive_at(run: Path, file: Path) -> Path:

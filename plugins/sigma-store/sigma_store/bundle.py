@@ -216,12 +216,12 @@ def _check_members(
     file: Path, members: Sequence[zipfile.ZipInfo], size: int, parent: Path
 ) -> Sequence[zipfile.ZipInfo]:
     names, total = {member.filename for member in members}, sum(member.file_size for member in members)
-    if len(members) > MEMBERS or len(names) < len(members):
-        raise _bad(
-            file, f"holds {len(members):,} files, {len(names):,} different ones, and {MEMBERS:,} are read at most"
-        )
+    if len(members) > MEMBERS:
+        raise _bad(file, f"has {len(members):,} files; a run has at most {MEMBERS:,}")
+    if len(names) < len(members):
+        raise _bad(file, "has two files of the same name")
     if wrong := sorted(name for name in names if not INNER.fullmatch(name)):
-        raise _bad(file, f"holds {wrong[0]!r:.100}, which is no file of a run")
+        raise _bad(file, f"has {wrong[0]!r:.100}, which is not a file of a run")
     if missing := {COVER, CONFIG, JOURNAL} - names:
         raise _bad(file, f"has no {sorted(missing)[0]}")
     if total > min(LARGEST, DENSEST * size):
