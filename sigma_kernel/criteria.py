@@ -224,7 +224,7 @@ class SameText(Criterion):
     quantifier: str = ""
 
     def answer(self, lookup: Lookup, memory: Memory, moment: Moment) -> bool | None:
-        """Compare every published value; a number is no text."""
+        """Compare every published value; a number never equals a text."""
         values = _read_values(self.subject, lookup, moment)
         return _quantify(self.quantifier, [value == self.text for value in values.values()])
 

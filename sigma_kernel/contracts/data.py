@@ -213,8 +213,8 @@ class Dataset(Settled):
     def lanes(self) -> int:
         """Return into how many lanes the rows are dealt for training; by default 1.
 
-        With more, a lane has as many rows as one shard of every batch, its own sequence of blocks, and whoever computes
-        this shard reads no other.  A dataset that passes on the rows of another one has the other's value.
+        With more, each lane has its own sequence of blocks, and as many rows as one shard of every batch: the worker
+        that computes this shard reads this lane alone.  A dataset that wraps another one returns the other's value.
         """
         return 1
 

@@ -431,7 +431,7 @@ class StoredRun(ABC):
     def curves(self, log: Log, window: Window = EVERYTHING) -> Mapping[str, BranchedCurves]:
         """Return the metrics of each trainer, as far as they are in a window; none if they are missing.
 
-        Whoever shows what was measured asks here, while the run is written to as well: all see the same points.
+        Dashboards, plots and exports all read here, also while the run is written, so that they show the same points.
         """
         return {trainer: window.cut(branched) for trainer, branched in join_rows(self.metric_rows(log)).items()}
 

@@ -501,8 +501,8 @@ class Trace:
         for name, node in (*output.others.items(), *output.memory.items()):
             expect(isinstance(node, Node), f"its output {name!r} must be a node", node)
         for name, node in output.others.items() if inputs else ():
-            rows = inputs[0].shape[:1]
-            expect(node.shape[:1] == rows, f"its output {name!r} must have a row for each of the {rows} samples", node)
+            same = node.shape[:1] == inputs[0].shape[:1]
+            expect(same, f"its output {name!r} must have a row for each row of its input, {inputs[0].shape}", node)
         self.values.update({f"{address}.{name}": node for name, node in output.others.items()})
         if self.continuation is not None:
             self.continuation.after.update({f"{context.run_name}.{name}": node for name, node in output.memory.items()})

@@ -49,13 +49,11 @@ def _operator(session: Session) -> dict[str, Any]:
 
     ``every`` is 0 if there are no replicas, and ``staleness`` if no gradient lacks an update.
     """
-    operator, state = session.setup.operator, session.state
+    operator = session.setup.operator
     return {
         "name": display_name(operator).removesuffix("_operator"),
-        "workers": state.workers(session.setup),
         "shards": operator.shards,
-        "every": state.every(session.setup),
-        "staleness": state.staleness(session.setup),
+        **session.state.operator_settings(session.setup),
     }
 
 

@@ -139,10 +139,8 @@ class AsynchronousStep:
 
         After such a loss, sums that other workers may have begun are completed, and not applied.
         """
-        burst, window = (
-            AgedBurst(self.shards, self.exchange, steps, batches),
-            SumWindow(len(batches.rows), self.staleness),
-        )
+        burst = AgedBurst(self.shards, self.exchange, steps, batches)
+        window = SumWindow(len(batches.rows), self.staleness)
         numbers, sums = self.exchange.numbers(burst.count), deque[Future[ShardSum]]()
         pool = ThreadPoolExecutor(1, thread_name_prefix="sigma-sum")  # one sum at a time, in their order
         try:

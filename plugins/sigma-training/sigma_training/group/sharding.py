@@ -43,7 +43,7 @@ class Exchange(Protocol):
 
     @property
     def workers(self) -> int:
-        """Return the number of workers as it is set, whoever computes."""
+        """Return the number of workers that is set, which does not depend on how many compute now."""
 
     def numbers(self, count: int) -> Sequence[int]:
         """Return the numbers of the shards, of so many, that are computed here."""

@@ -131,7 +131,7 @@ def fixed_bindings(setup: Setup) -> dict[str, Binding]:
         **{name: _SCALING[name.rpartition(".")[2]] for name in model.scales()},
         **{name: Binding(_base, number(setting=x.setting)) for name, x in setup.live.values.items()},
         **{name: Binding(_group, number(setting=setting)) for name, setting in groups.items()},
-        **dict.fromkeys(flags, Binding(_frozen, Kind(bool))),
+        **dict.fromkeys(flags, Binding(_is_frozen, Kind(bool))),
         **{f"hooks.{hook}.{what}": Binding(_time, Time(what=what)) for hook, what in times},
         **{head + n: Binding(_published_value, None, of) for head, of in OF.items() for n in model.measured_names()},
     }
@@ -264,8 +264,7 @@ def _operator_kinds(setup: Setup) -> dict[str, Kind]:
 
 
 def _operator_setting(session: Readable, address: str) -> int:
-    settings = {"workers": RunState.workers, "every": RunState.every, "staleness": RunState.staleness}
-    return settings[address.removeprefix(OPERATOR)](session.state, session.setup)
+    return session.state.operator_settings(session.setup)[address.removeprefix(OPERATOR)]
 
 
 def _used_size(session: Readable, _: str) -> int:
@@ -307,7 +306,7 @@ def _group(session: Readable, name: str) -> float:
     return live_settings(session.setup.model.optimisers[head].type)[setting].value
 
 
-def _frozen(session: Readable, name: str) -> bool:
+def _is_frozen(session: Readable, name: str) -> bool:
     return session.setup.model.frozen.issuperset(session.setup.frozen_by(name))
 
 

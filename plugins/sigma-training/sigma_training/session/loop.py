@@ -256,7 +256,7 @@ class TrainingLoop:
             current.queue.serve(lambda: current.progress.is_over)
             if current.progress.is_over or current.progress.phase is not Phase.PAUSED:
                 return not current.progress.is_over
-            current.write_metrics(force=True)  # whoever looks meanwhile sees all that was measured
+            current.write_metrics(force=True)  # so that readers see everything that was measured before the pause
             current.queue.wait()
 
     def distance(self) -> int:

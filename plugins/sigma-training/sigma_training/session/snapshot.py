@@ -18,8 +18,6 @@ from sigma_training.data.feed import Cursor
 from sigma_training.names import KEPT, UNDO
 from sigma_training.session.state import Present, RunState, Setup, plain_values
 
-OF_OPERATORS = ("workers", "every", "staleness")  # saved once they were set live
-
 
 def take_snapshot(run: Present) -> Checkpoint:
     """Return a copy of a whole run: its state, and the progress of its training."""
@@ -39,7 +37,8 @@ def snapshot(state: RunState, setup: Setup) -> Checkpoint:
         "streams": dict(setup.model.shapes.streams.numbers),
         "classes": list(setup.evaluator.classes),  # this and the next two are for predictions without the data
         "learned": setup.evaluator.learned,
-        **{n: x for n, x in _configured_values(setup).items() if n not in OF_OPERATORS or n in state.changes},
+        **_configured_lengths(setup),
+        **{name: x for name, x in _configured_operator(setup).items() if name in state.changes},  # once it was set live
         **({} if setup.is_reproducible else {"reproducible": False}),
         "published": plain_values(state.published),
         "sums": dict(state.sums),
@@ -79,19 +78,21 @@ def _parts(saved: float | list[float]) -> list[float]:
     return expand(saved if isinstance(saved, list) else [saved])
 
 
-def _configured_values(setup: Setup) -> dict[str, int | None]:
-    """Return the settings that can be set live, as they are configured."""
+def _configured_lengths(setup: Setup) -> dict[str, int | None]:
+    """Return rows of a batch and epochs, which can be set live, as they are configured."""
     epochs = None if setup.epochs is None or setup.epochs == inf else int(setup.epochs)
-    workers = getattr(setup.operator, "workers", None)
-    return {
-        "batch_size": setup.evaluator.batch_size, "epochs": epochs, "workers": workers, "every": setup.operator.every,
-        "staleness": setup.operator.staleness,
-    }  # fmt: skip
+    return {"batch_size": setup.evaluator.batch_size, "epochs": epochs}
+
+
+def _configured_operator(setup: Setup) -> dict[str, int | None]:
+    """Return the settings of the operator that can be set live, as they are configured."""
+    operator = setup.operator
+    return {"workers": getattr(operator, "workers", None), "every": operator.every, "staleness": operator.staleness}
 
 
 def reconcile(saved: Checkpoint, setup: Setup) -> Checkpoint:
     """Return a snapshot without numbers that were set, as of epochs, rows and workers, if they are configured anew."""
-    now, values = _configured_values(setup), dict(saved.values)
+    now, values = _configured_lengths(setup) | _configured_operator(setup), dict(saved.values)
     gone = [name for name in now if name in values and values[name] != now[name]]
     for part in ("changes", "data"):
         values[part] = {name: value for name, value in values.get(part, {}).items() if name not in gone}

@@ -178,6 +178,10 @@ class RunState:
         is_late = setup.operator.mode == "asynchronous"
         return int(self.changes.get("staleness", setup.operator.staleness)) if is_late else 0
 
+    def operator_settings(self, setup: Setup) -> dict[str, int]:
+        """Return the settings of the operator that can be set live, by name, as they were set last."""
+        return {"workers": self.workers(setup), "every": self.every(setup), "staleness": self.staleness(setup)}
+
     def after_burst(
         self, arrays: Mapping[str, Any], cursor: Cursor, moment: Moment, published: Mapping[str, Any], sums: Sums
     ) -> RunState:

@@ -145,10 +145,7 @@ class GroupDriver:
         run = self.current.present
         self._share(run)
         state, setup = run.state, run.setup
-        live = {
-            "workers": state.workers(setup), "every": state.every(setup), "staleness": state.staleness(setup),
-            "end": end_iteration(run),
-        }  # fmt: skip
+        live = {**state.operator_settings(setup), "end": end_iteration(run)}
         records, saved = self._run_burst(len(batches.rows), live)
         if ages := write_ages(records.ages):
             self.current.note({"event": AGES, AGES: ages})
@@ -176,12 +173,17 @@ class GroupDriver:
 
     def _ask(self, live: Mapping[str, Any]) -> Sequence[Any]:
         """Return what the members report of a burst without iterations, which leaves the state as it is."""
-        self._version = 1 + max(self._version, self._group.commit.position.version)
+        self._raise_version()
         self._asks = True
         try:
             return self._advance(lambda begin: evolve(begin, version=self._version), live)
         finally:
             self._asks = False
+
+    def _raise_version(self) -> None:
+        """Take a version of the position that no earlier burst has had."""
+        held = 0 if self._transport is None else self._group.commit.position.version
+        self._version = 1 + max(self._version, held)
 
     def _advance(self, end: Callable[[Position], Position], live: Mapping[str, Any]) -> Sequence[Any]:
         """Return what the members report of a burst, once it is committed."""
@@ -255,8 +257,7 @@ class GroupDriver:
     def _give(self, run: Present) -> None:
         """Let the workers have the state of the run: they start with it, or it replaces theirs."""
         self._state = saved = without_hooks(take_snapshot(run))
-        held = 0 if self._transport is None else self._group.commit.position.version
-        self._version = 1 + max(self._version, held)
+        self._raise_version()
         position = Position(run.state.moment.epoch, run.state.moment.iteration, self._version)
         if self._transport is None:
             self._start(Commit(position), saved)

@@ -39,7 +39,7 @@ class ChannelExchange:
 
     @property
     def workers(self) -> int:
-        """Return the number of workers as it is set, whoever computes: so it does not depend on deaths."""
+        """Return the number of workers that is set, which does not depend on deaths."""
         return int(self.order.live["workers"])
 
     def numbers(self, count: int) -> Sequence[int]:
