@@ -25,6 +25,7 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
+from sigma_kernel.graph.reprs import brief
 from sigma_kernel.plain import strict
 from sigma_kernel.png import MOST_PIXELS, MOST_SIDE, decode_png, encode_png
 from sigma_kernel.tables import html
@@ -427,7 +428,7 @@ KINDS: Mapping[str, type[Media]] = {
 
 
 # -- in a run ----------------------------------------------------------------------------------------------------------
-@frozen
+@frozen(repr=False)
 class MediaEntry:
     """Media of a run: what was published where and when.
 
@@ -458,6 +459,7 @@ class MediaEntry:
     caption: str = ""
     facts: Mapping[str, Any] = field(factory=dict)
     is_left: bool = False
+    __repr__ = brief
 
 
 def describe_media(where: str, value: Media) -> tuple[dict[str, Any], bytes]:

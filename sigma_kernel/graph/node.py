@@ -486,7 +486,7 @@ class Rules:
             return self._make_node(nodes, attrs) if len(nodes) == len(inputs) else self._make_typed_node(inputs, attrs)
         except (SigmaGraphError, TypeError) as error:  # TypeError: wrong attributes, or a wrong number of operands
             operands = ", ".join(str(x.shape) if hasattr(x, "shape") else repr(x) for x in inputs)
-            reason = re.sub(r"^[\w.<>]+\(\)( missing)?", lambda rule: "it is missing" if rule[1] else "it", str(error))
+            reason = re.sub(r"^[\w.<>]++\(\)( missing)?", lambda rule: "it is missing" if rule[1] else "it", str(error))
             raise SigmaGraphError(f"{self.name}({operands}): {reason}") from error
 
     def _make_node(self, nodes: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:

@@ -295,9 +295,11 @@ def _recurrence(draw: Drawing) -> Sequence[Node]:
 
 # -- orders, matrices, spectra -----------------------------------------------------------------------------------------
 def _ordered(draw: Drawing) -> Node:
-    """Sort values, or add them up: their places may jump, and sorted values do not."""
+    """Sort values, add them up or multiply them: places of sorted values may jump, and values do not."""
     x = draw.any()
     axis, turned = draw.axis(x), draw.happens(0.5)
+    if draw.happens(0.3):
+        return f.prod(f.tanh(x), axis)
     return f.sort(x, axis, descending=turned) if draw.happens(0.5) else f.cumsum(x * 0.5, axis, reverse=turned)
 
 
@@ -312,8 +314,8 @@ def _matrices(draw: Drawing) -> Node:
 def _spectrum(draw: Drawing) -> Node:
     x = draw.any()
     axis = draw.axis(x)
-    spectrum = f.rfft(x, axis)
-    return draw.tamed(spectrum) if draw.happens(0.3) else f.irfft(draw.tamed(spectrum), draw.one(draw.sides), axis)
+    spectrum = draw.tamed(f.rfft(x, axis))
+    return spectrum if draw.happens(0.3) else f.irfft(spectrum, x.shape[axis], axis)
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from sigma_kernel import Environment
 from sigma_kernel.contracts import HistogramValue, Hook, HookContext, Outlook, PictureValue, TableValue
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import Spec
-from sigma_testing import Desk, HookSuite
+from sigma_layers import Dense, Input, Reshape, SquaredDifference
+from sigma_testing import Desk, HookSuite, Sweep, small_environment
 
 DRAW = np.random.default_rng(0)
 
@@ -32,6 +33,25 @@ class Drawing(Desk):
 
     def excite(self, samples: np.ndarray, directions: np.ndarray, **at: Any) -> tuple[np.ndarray, np.ndarray]:
         return samples.reshape(-1, 3, 4), directions
+
+
+class TestGeneratedPictures(HookSuite):
+    in_background = False  # it computes with the network of the moment
+
+    def make(self) -> Hook:
+        return GeneratedPictures(count=3, low=-4.0, high=4.0)
+
+    def desk(self, values: dict[str, Any] | None = None) -> Desk:
+        return Drawing(values or {})
+
+    def environment(self, hooks: Mapping[str, Hook]) -> Environment:
+        sigma = small_environment(Sweep(), hooks=hooks)
+        rows = np.random.default_rng(1).normal(size=(20, 5)).astype(np.float32)
+        data = {"inputs": rows, "targets": np.tile(rows[:, None, :3], (1, 2, 1))}
+        trainer = sigma.trainer("trainer")
+        trainer.data = {"training": data, "validation": data}
+        trainer.network = Input(5) + Dense(6) + Reshape(2, 3) + SquaredDifference()
+        return sigma
 
 
 # -- filters -----------------------------------------------------------------------------------------------------------

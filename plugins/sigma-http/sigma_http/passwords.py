@@ -20,7 +20,7 @@ SHORTEST, LONGEST = 12, 1024  # characters of a password
 COST, BLOCK, PARALLEL = 2**15, 8, 3  # N, r and p
 SALT, LENGTH = 16, 32  # bytes
 MOST_MEMORY = 1 << 28  # bytes of one check
-FORM = re.compile(r"scrypt\$(?P<n>\d{1,8})\$(?P<r>\d{1,3})\$(?P<p>\d{1,3})\$(?P<salt>[\w+/=-]+)\$(?P<hash>[\w+/=-]+)")
+FORM = re.compile(r"scrypt\$(?P<n>\d{1,8})\$(?P<r>\d{1,3})\$(?P<p>\d{1,3})\$(?P<salt>[\w+/=-]++)\$(?P<hash>[\w+/=-]++)")
 
 
 @frozen

@@ -14,7 +14,7 @@ from attrs import frozen
 from sigma_http.guard import name_of
 from sigma_kernel.errors import SigmaConfigError
 
-BASE = re.compile(r"(/[\w.~-]+)+")
+BASE = re.compile(r"(?:/[\w.~-]++)++")
 
 
 @frozen

@@ -43,8 +43,8 @@ def _optimisers(trained: Trained, layers: list[str]) -> Iterator[WorkEntry]:
         updates = {layer_of(address) for address in addresses}
         if len(by_head) == 1:  # which may have no slots
             updates = {layer_of(name.removeprefix(LAYERS)) for name in arrays if name.startswith(LAYERS)}
-        trained = tuple(name for name in layers if name in updates)
-        yield WorkEntry(head, None, {}, name_of(chosen), trained, (*(_setting(chosen, "minimises") or costs),))
+        mine = tuple(name for name in layers if name in updates)
+        yield WorkEntry(head, None, {}, name_of(chosen), mine, (*(_setting(chosen, "minimises") or costs),))
 
 
 def name_of(chosen: Any) -> str:

@@ -71,7 +71,7 @@ class Owner:
         for what, text in (("--author", author), ("--repository", repository)):
             if not text.isprintable() or {*text} & {'"', "\\"}:
                 raise SigmaConfigError(f"{what} {text!r}: has quotes or control characters. Leave them out.")
-        if repository and not re.fullmatch(r"https?://\S+", repository):
+        if repository and not re.fullmatch(r"https?://\S++", repository):
             raise SigmaConfigError(f"--repository {repository!r}: not an address. Write https://HOST/OWNER/{name}.")
         return Owner(author, repository or f"https://github.com/{first}/{name}")
 

@@ -21,11 +21,11 @@ from sigma_kernel.plugins.specs import API_VERSION, KINDS
 
 PATH = Path(__file__).with_name("index.json")
 FORMS = {
-    "name": r"[a-z0-9]+(-[a-z0-9]+)*",
-    "distribution": r"[a-z0-9]+(-[a-z0-9]+)*",
-    "version": r"\d[\w.!+-]{0,50}",
-    "api": r"\d+\.\d+",
-    "summary": r"[^\n]{1,200}",
+    "name": re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+"),
+    "distribution": re.compile(r"[a-z0-9]++(?:-[a-z0-9]++)*+"),
+    "version": re.compile(r"\d[\w.!+-]{0,50}"),
+    "api": re.compile(r"\d++\.\d++"),
+    "summary": re.compile(r"[^\n]{1,200}"),
 }
 
 
@@ -69,8 +69,8 @@ def _read_row(row: Any, where: str) -> IndexedPlugin:
     if not isinstance(row, dict) or row.keys() != {*FORMS, "kinds"}:
         raise SigmaConfigError(f"{where}: must have {', '.join(FORMS)} and kinds. Correct it.")
     for name, form in FORMS.items():
-        if not isinstance(row[name], str) or not re.fullmatch(form, row[name]):
-            raise SigmaConfigError(f"{where}.{name}: {row[name]!r:.60} is not of the form {form}. Correct it.")
+        if not isinstance(row[name], str) or not form.fullmatch(row[name]):
+            raise SigmaConfigError(f"{where}.{name}: {row[name]!r:.60} is not of the form {form.pattern}. Correct it.")
     kinds = row["kinds"]
     if not isinstance(kinds, dict) or not all(isinstance(names, str) for names in kinds.values()):
         raise SigmaConfigError(
