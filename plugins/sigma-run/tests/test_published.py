@@ -273,23 +273,36 @@ atexit.register(print, "at exit")
 """
 
 
+GATES = "from sigma_kernel import Layer\nclass Gate(Layer):\n    def forward(self, context, x): return x\n"
+
+
 def call_sigma(*arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "sigma_run", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 
-@pytest.mark.parametrize("arguments", [["plugins"], ["components", "layer", "gate"], ["plugins", "doctor"]])
-def test_a_plugin_that_prints_cannot_spoil_a_document(distribution: Any, arguments: list[str]) -> None:
-    text = LOUD + IMPL.replace("return []", f"return [Component({GATE})]").replace(
-        "hookimpl\n", "Component, hookimpl\n"
-    )
-    distribution("acme-gate", GATE, layers=LOUD + "from sigma_kernel import Layer\nclass Gate(Layer): ...")
+def install_loud_gate(distribution: Any) -> None:
+    text = LOUD + IMPL.replace("return []", f"return [Component({GATE})]").replace("import ", "import Component, ", 1)
+    distribution("acme-gate", GATE, layers=LOUD + GATES)
     Path(sys.path[0], "acme_gate", "plugin.py").write_text(text)
+
+
+@pytest.mark.parametrize("arguments", [["plugins"], ["components", "layer", "gate"]])
+def test_a_plugin_that_prints_cannot_spoil_a_document(distribution: Any, arguments: list[str]) -> None:
+    install_loud_gate(distribution)
     done = call_sigma(*arguments, "--json")
     assert json.loads(done.stdout), done.stderr
     for word in ("printed", "written", "low level", "child", "at exit"):
         assert word in done.stderr
+
+
+def test_the_doctor_notes_what_a_plugin_prints_also_at_the_end_of_the_process(distribution: Any) -> None:
+    install_loud_gate(distribution)
+    done = call_sigma("plugins", "doctor", "--json")
+    [row] = [row for row in json.loads(done.stdout)["plugins"] if row["name"] == "acme-gate"]
+    assert row["problems"] == []
+    assert any(note.startswith("acme-gate: its import prints ") for note in row["notes"])
 
 
 def test_a_command_with_an_option_json_of_its_own_prints_as_it_likes(distribution: Any) -> None:

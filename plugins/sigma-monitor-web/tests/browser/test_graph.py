@@ -298,7 +298,7 @@ def test_groups_are_folded_and_unfolded_by_keys_and_buttons(visit: Any) -> None:
         page.goto(link)
         page.get_by_role("navigation").get_by_role("link", name="Network").click()
         group = page.locator("[data-box='repeat-1']")
-        group.get_by_text(re.compile(r"^12 . \(attention \+ dense\)")).first.wait_for()
+        group.locator(".name", has_text=re.compile(r"^12 . \(attention \+ dense\)")).wait_for()
         assert page.locator("[data-box]").count() == 4
         group.get_by_text("89 % time").wait_for()
         graph(page).focus()

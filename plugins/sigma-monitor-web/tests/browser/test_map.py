@@ -113,8 +113,7 @@ def test_a_map_of_a_layer_moves_while_the_network_trains(training: Any, visit: A
     page.get_by_label(re.compile("^Of")).select_option("2-dense")
     page.get_by_label("Colour").select_option("right")
     page.get_by_role("button", name=re.compile(r"^right: [\d,]+ rows")).wait_for(timeout=PATIENCE)
-    at = page.get_by_text(re.compile("iteration"))
-    before = at.inner_text()
+    before = page.get_by_text(re.compile("of the variance .* iteration")).inner_text()
     page.wait_for_function("text => !document.body.innerText.includes(text)", arg=before, timeout=PATIENCE)
     assert window.complaints == []
 

@@ -105,6 +105,8 @@ def _list_libraries(modules: set[str]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    report = os.dup(1)
+    os.dup2(2, 1)  # also for what a plugin prints when the process ends
     for name in sys.argv[2:]:
         metadata.EntryPoint(name, name, GROUP).load()
-    os.write(1, json.dumps(probe_import(sys.argv[1])).encode())
+    os.write(report, json.dumps(probe_import(sys.argv[1])).encode())

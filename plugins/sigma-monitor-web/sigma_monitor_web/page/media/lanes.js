@@ -48,8 +48,8 @@ function paintRow(pen, { scene, all, placed, tall }) {
 function Thumb({ name, place: { entry, left }, kind, open }) {
   const { value, why } = useMedium(kind === "text" || kind === "sound" ? null : entry), [width, height] = SIZES[kind];
   const put = (element) => { for (const [style, size] of [["left", left], ["top", TOP], ["width", width], ["height", height]]) element?.style.setProperty(style, `${Math.round(size)}px`); };
-  return html`<li ref=${put}><button type="button" class=${`thumb ${kind} ${entry.is_left ? "was-left" : ""}`} title=${about("", entry)} aria-label=${about(name, entry)} onClick=${() => open(entry)}>
-    ${why ? html`<span class="words">${why}</span>` : html`<${Small} entry=${entry} value=${value} />`}</button></li>`;
+  return html`<li ref=${put}><button type="button" class=${`still ${kind} ${entry.is_left ? "was-left" : ""}`} title=${about("", entry)} onClick=${() => open(entry)}>
+    <span class="sr">${about(name, entry)}</span>${why ? html`<span class="words">${why}</span>` : html`<${Small} entry=${entry} value=${value} />`}</button></li>`;
 }
 
 // The left and right arrows go from thumbnail to thumbnail.
