@@ -38,12 +38,13 @@ def test_notifications_are_asked_for_by_a_press_and_then_tell_the_end(browsers: 
         assert not box.is_checked()
         assert page.evaluate("Notification.asked") == 0
         box.check()
-        page.wait_for_function("Notification.asked === 1")
+        page.wait_for_function("() => Notification.asked === 1")
         page.keyboard.press("Escape")
         run.sigma("stop")
-        page.wait_for_function("window.shown.length > 0")
+        page.wait_for_function("() => window.shown.length > 0")
         (told,) = page.evaluate("window.shown")
         assert told[0] == "digits: training has ended"
+        window.end()  # the run has ended, and serves as long as its page is open
 
 
 def test_a_refusal_is_told_with_the_remedy(training: Any, visit: Any) -> None:

@@ -16,8 +16,9 @@ function within(word, text) {
   return true;
 }
 
-// The best places of the letters of a word in a text: {score, places}, or null if they are not all there in their order.
-function place(word, text) {
+// The best places of the letters of a word in a text: {score, places}, or null if they are not all there in their order. `begins` says
+// whether a word of the text begins at a place.
+function place(word, text, begins) {
   if (!within(word, text)) return null;
   const came = [];
   let scores = [];
@@ -28,7 +29,7 @@ function place(word, text) {
       if (i && at > 1 && scores[at - 2] > best) [best, where] = [scores[at - 2], at - 2];
       if (text[at] !== word[i]) continue;
       const row = i ? scores[at - 1] + ROW : -Infinity;
-      next[at] = 1 + (starts(text, at) ? START : 0) + Math.max(row, best);
+      next[at] = 1 + (begins(at) ? START : 0) + Math.max(row, best);
       from[at] = row >= best ? at - 1 : where;
     }
     came.push(from);
@@ -40,17 +41,18 @@ function place(word, text) {
   return { score, places };
 }
 
-// How well a text fits what was typed, of which each word must be found: {score, places}, or null.
+// How well a text fits what was typed, of which each word must be found, the longest first, in letters of its own: {score, places}, or null.
 export function fit(query, text) {
-  const plain = folded(text), places = new Set();
+  const plain = folded(text), left = plain.split(""), places = [];
   let score = -LONG * text.length;
-  for (const word of folded(query).split(/\s+/).filter(Boolean)) {
-    const found = place(word, plain);
+  for (const word of folded(query).split(/\s+/).filter(Boolean).sort((one, other) => other.length - one.length)) {
+    const found = place(word, left.join(""), (at) => starts(plain, at));
     if (!found) return null;
     score += found.score;
-    if (plain.length === text.length) for (const at of found.places) places.add(at);
+    for (const at of found.places) left[at] = " ";
+    places.push(...found.places);
   }
-  return { score, places: [...places].sort((a, b) => a - b) };
+  return { score, places: plain.length === text.length ? places.sort((a, b) => a - b) : [] };
 }
 
 // The best of an item's texts: the first is the one that is shown, in which places are marked.

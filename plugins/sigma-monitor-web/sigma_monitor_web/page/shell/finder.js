@@ -8,7 +8,7 @@ import { store, useStore } from "../store.js";
 import { Address } from "../widgets/address.js";
 import { Command } from "../widgets/command.js";
 import { Icon } from "../widgets/icon.js";
-import { Knob } from "../widgets/knob.js";
+import { Single } from "../widgets/knobs.js";
 import { Again, Link, Notify, Others } from "../widgets/share.js";
 import { t } from "../words.js";
 
@@ -51,6 +51,9 @@ function Search({ found, query, type, take }) {
     } else if (event.key === "Enter" && found[shown]) {
       event.preventDefault();
       take(found[shown].item);
+    } else if (event.key === "Escape") {
+      event.preventDefault(); // else some browsers empty the field first
+      shut();
     }
   };
   return html`<div class="finder-field"><${Icon} name="find" /><input ref=${field} type="search" role="combobox" autocomplete="off" spellcheck=${false} aria-label=${t("find")} placeholder=${t("find.hint")}
@@ -88,7 +91,7 @@ function Detail({ item, back }) {
   };
   return html`<div class="finder-detail" ref=${card} onKeyDown=${leave}>
     <p class="row"><button class="quiet" type="button" onClick=${back}><${Icon} name="left" /><span>${t("find.back")}</span></button>${entry && !entry.settable ? html`<${Address} of=${entry.address} />` : null}</p>
-    ${item.shows ? html`<${SHOWS[item.shows]} />` : !entry ? html`<${Command} first=${item.command} close=${shut} />` : entry.settable && entry.type !== "array" ? html`<${Knob} entry=${entry} place="finder" />` : html`<${Shown} entry=${entry} />`}</div>`;
+    ${item.shows ? html`<${SHOWS[item.shows]} />` : !entry ? html`<${Command} first=${item.command} close=${shut} />` : entry.settable && entry.type !== "array" ? html`<${Single} entry=${entry} place="finder" />` : html`<${Shown} entry=${entry} />`}</div>`;
 }
 
 function Inside({ views }) {
