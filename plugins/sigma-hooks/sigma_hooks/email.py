@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Sequence
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from ipaddress import ip_address
 from typing import Any
 
 from attrs import define, field
@@ -40,6 +41,22 @@ def _addresses(hook: Any, attribute: Any, given: Sequence[str]) -> None:
         _address(hook, attribute, address)
 
 
+def _user(hook: Any, attribute: Any, given: str) -> None:
+    if given and hook.security == "none" and not _is_loopback(hook.server):
+        raise SigmaConfigError(
+            f"Email.user: {hook.server!r:.100} would be sent the password unencrypted. Choose security 'starttls' or "
+            "'tls'; or leave the user out."
+        )
+
+
+def _is_loopback(server: str) -> bool:
+    """Return whether a server is on this machine."""
+    try:
+        return server == "localhost" or ip_address(server).is_loopback
+    except ValueError:
+        return False
+
+
 @define(eq=False, kw_only=True)
 class Email(Notification):
     """Send an e-mail at the end, after a failure, and when the criterion ``when`` begins to hold.
@@ -50,7 +67,7 @@ class Email(Notification):
         server: Name of the SMTP server.
         port: Its port; by default 587 for ``starttls``, 465 for ``tls`` and 25 for ``none``.
         security: How the connection is encrypted: ``starttls`` after it was opened, ``tls`` from the beginning, or
-            ``none``.
+            ``none``: then only a server on this machine is given a password.
         user: Name to log in with; without one, nobody logs in.
         password: Where the password is: ``$NAME``, an environment variable, or the path of a file.
         on: The events that are told: ``end``, ``failure``, and ``plateau``: the first of the firings in a row at which
@@ -63,7 +80,7 @@ class Email(Notification):
     server: str
     port: int = field(default=0, validator=whole)
     security: str = field(default="starttls", validator=in_(SECURITIES))
-    user: str = ""
+    user: str = field(default="", validator=_user)
     password: str = field(default="", validator=_reference)
 
     def deliver(self, notice: Announcement) -> None:
@@ -101,4 +118,16 @@ class Email(Notification):
             return f"{self.server} answered {error.smtp_code}"
         if isinstance(error, smtplib.SMTPRecipientsRefused):
             return f"{self.server} refuses {', '.join(error.recipients)}"
+        if isinstance(error, smtplib.SMTPServerDisconnected):
+            return f"{self.server} ended the connection. Check the port, and that it is the one for {self.security!r}"
+        if isinstance(error, smtplib.SMTPNotSupportedError):
+            return f"{self.server} does not offer {_find_lack(error)}. Choose another port, 'security' or server"
+        if isinstance(error, smtplib.SMTPException):  # without an answer: of the methods to log in
+            return f"{self.server} offers no way to log in with a password. Choose another server, or leave 'user' out"
         return super().describe(error)
+
+
+def _find_lack(error: smtplib.SMTPNotSupportedError) -> str:
+    """Return what a server does not offer."""
+    lacks = {"STARTTLS": "encryption by 'starttls'", "AUTH": "to log in", "SMTPUTF8": "addresses beyond ASCII"}
+    return next((text for word, text in lacks.items() if word in str(error)), "what this needs")

@@ -6,6 +6,7 @@ import math
 import os
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +34,17 @@ def check_reference(where: str, given: str) -> None:
 
 
 def read_secret(given: str) -> str:
-    """Return the secret in an environment variable or a file; raise SigmaConfigError if there is none."""
+    """Return the first line of an environment variable or a file; raise SigmaConfigError if there is none."""
     if given.startswith("$"):
         secret, place = os.environ.get(given[1:], ""), f"the environment variable {given[1:]}"
     else:
         place = f"the file {given}"
         try:
-            with Path(given).open("rb") as file:
+            with Path(os.path.expanduser(given)).open("rb") as file:
                 secret = file.read(LONGEST).decode(errors="replace")
         except OSError as error:
             raise SigmaConfigError(f"{place} cannot be read: {error.strerror}") from None
-    if not (secret := secret.strip()):
+    if not (secret := secret.strip().partition("\n")[0].rstrip()):
         raise SigmaConfigError(f"{place} is empty or missing")
     return secret
 
@@ -119,7 +120,7 @@ class Notification(Hook):
 
     @abstractmethod
     def deliver(self, notice: Announcement) -> None:
-        """Tell a notice; raise an OSError, or a SigmaError, if that fails."""
+        """Tell a notice; raise an OSError, an HTTPException or a SigmaConfigError if that fails."""
 
     def fire(self, context: HookContext) -> None:
         """Tell that the criterion has begun to hold."""
@@ -148,7 +149,7 @@ class Notification(Hook):
         run = "run" if folder is None else folder.name
         try:
             self.deliver(Announcement(event, run, moment.epoch, moment.iteration, values, why))
-        except (OSError, ValueError, SigmaConfigError) as error:
+        except (OSError, ValueError, HTTPException, SigmaConfigError) as error:
             context.log(
                 f"{type(self).__name__}: {event} was not told: {self.describe(error)}. Training is not affected."
             )

@@ -44,6 +44,8 @@ class Webhook(Notification):
     def deliver(self, notice: Announcement) -> None:
         """Post a notice."""
         url = read_secret(self.url)
+        if " " in url or not url.isprintable():  # the errors of libraries quote such addresses
+            raise SigmaConfigError(f"what {self.url} holds has spaces or control characters, which no address has")
         if urlsplit(url).scheme not in ("http", "https"):
             raise SigmaConfigError(f"what {self.url} holds is no address that begins with https://")
         body = json.dumps(notice.to_json()).encode()

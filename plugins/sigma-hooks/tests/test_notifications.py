@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import smtplib
 import socket
 import subprocess
 import sys
@@ -71,6 +72,7 @@ class Post:
 
     port: int = 0
     refuses: bytes = b""
+    offers: bytes = b"AUTH PLAIN"
     sent: list[bytes] = field(factory=list)
     logins: list[bytes] = field(factory=list)
 
@@ -84,7 +86,7 @@ class Post:
                 self.sent.append(await reader.readuntil(b"\r\n.\r\n"))
                 writer.write(b"250 taken\r\n")
             elif word == b"EHLO":
-                writer.write(b"250-here\r\n250 AUTH PLAIN\r\n")
+                writer.write(b"250-here\r\n250 " + self.offers + b"\r\n")
             elif word == b"AUTH":
                 self.logins.append(line)
                 writer.write(b"535 no\r\n" if self.refuses == b"AUTH" else b"235 in\r\n")
@@ -260,6 +262,15 @@ def test_what_a_server_refuses_is_a_sentence_without_its_address(sink: Sink, sta
         ("ftp://example.org/x", "what $SINK holds is no address that begins with https://"),
         ("http://[x", "what $SINK holds is no address"),
         ("http://127.0.0.1:{port}/" + SECRET, "Connection refused"),
+        (f"https://example.org:{SECRET}/", "InvalidURL"),
+        (
+            f"https://example.org/{SECRET} # mine",
+            "what $SINK holds has spaces or control characters, which no address has",
+        ),
+        (
+            f"https://example.org/\x07{SECRET}",
+            "what $SINK holds has spaces or control characters, which no address has",
+        ),
     ],
 )
 def test_what_cannot_be_sent_is_a_sentence(monkeypatch: pytest.MonkeyPatch, value: str, text: str) -> None:
@@ -294,6 +305,31 @@ def test_an_e_mail_that_is_not_sent_is_a_sentence(
     assert post.sent == []
 
 
+@pytest.mark.parametrize(
+    ("offers", "more", "text"),
+    [
+        (b"AUTH PLAIN", {"security": "starttls"}, "does not offer encryption by 'starttls'. Choose another port"),
+        (b"HELP", {"user": "sigma", "password": "$WORD"}, "does not offer to log in. Choose another port"),
+        (
+            b"AUTH NTLM",
+            {"user": "sigma", "password": "$WORD"},
+            "offers no way to log in with a password. Choose another",
+        ),
+        (b"HELP", {"to": ["jäne@example.org"]}, "does not offer addresses beyond ASCII. Choose another port"),
+    ],
+)
+def test_what_a_server_of_e_mail_does_not_offer_is_a_sentence_with_a_remedy(
+    post: Post, monkeypatch: pytest.MonkeyPatch, offers: bytes, more: dict[str, Any], text: str
+) -> None:
+    monkeypatch.setenv("WORD", SECRET)
+    post.offers, desk = offers, Desk()
+    hook = mail(post, **more)
+    hook.at_end(desk)
+    assert desk.logged[0].startswith(f"Email: end was not told: 127.0.0.1 {text}")
+    assert "ended the connection. Check the port" in hook.describe(smtplib.SMTPServerDisconnected("gone"))
+    assert (post.sent, post.logins) == ([], [])
+
+
 def test_a_server_that_does_not_answer_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sigma_hooks.webhook.PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -319,6 +355,10 @@ def test_a_server_that_does_not_answer_is_left_after_a_while(monkeypatch: pytest
         (lambda: Email(to=["a"], sender="a@b", server="s"), "is no address of e-mail"),
         (lambda: Email(to=["a@b"], sender="a@b\nBcc: c@d", server="s"), "is no address of e-mail"),
         (lambda: Email(to=["a@b"], sender="a@b", server="s", security="some"), "security"),
+        (
+            lambda: Email(to=["a@b"], sender="a@b", server="mail.example.org", security="none", user="a"),
+            "Email.user: 'mail.example.org' would be sent the password unencrypted. Choose security",
+        ),
     ],
 )
 def test_settings_that_hold_a_secret_or_mean_nothing_are_refused(make: Any, text: str) -> None:
@@ -330,10 +370,18 @@ def test_a_secret_is_of_the_environment_or_of_a_file(tmp_path: Path, monkeypatch
     monkeypatch.setenv("WORD", f" {SECRET}\n")
     (tmp_path / "word").write_text(f"{SECRET}\n")
     assert read_secret("$WORD") == read_secret(str(tmp_path / "word")) == SECRET
+    (tmp_path / "word").write_text(f"\n{SECRET} \r\nuser: anna\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_secret("~/word") == SECRET
     (tmp_path / "word").write_text("\n")
     with pytest.raises(SigmaConfigError, match="is empty or missing"):
         read_secret(str(tmp_path / "word"))
     assert EVENTS == ("end", "failure", "plateau")
+
+
+@pytest.mark.parametrize("server", ["localhost", "127.8.0.1", "::1"])
+def test_a_server_on_this_machine_may_be_given_a_password_unencrypted(server: str) -> None:
+    assert Email(to=["a@b"], sender="a@b", server=server, security="none", user="a").server == server
 
 
 def test_no_file_of_the_run_holds_the_secret_and_a_replay_tells_nobody(sink: Sink, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 
 from attrs import define, field
@@ -41,6 +41,7 @@ class Attempts:
 
 
 FREE, FIRST, LONGEST = 3, 1.0, 300.0  # wrong passwords without a delay; seconds of the first delay, and of the longest
+MOST_LETTERS = 64  # of a name
 FORGOTTEN = 3600.0  # seconds without a wrong password, after which a peer begins anew
 
 
@@ -53,25 +54,27 @@ class GrowingDelays:
     """
 
     clock: Callable[[], float] = time.monotonic
-    _failures: OrderedDict[str, tuple[int, float]] = field(factory=OrderedDict, init=False)  # number, time of the last
+    _failures: OrderedDict[str, tuple[Counter[str], float]] = field(factory=OrderedDict, init=False)  # time of the last
 
     def wait(self, peer: str) -> float:
         """Return the seconds until a peer may try a password; 0 if it may now."""
-        count, last = self._count(peer)
-        delay = 0.0 if count < FREE else min(LONGEST, FIRST * 2.0 ** min(count - FREE, 30))
+        counts, last = self._counts(peer)
+        delay = 0.0 if counts.total() < FREE else min(LONGEST, FIRST * 2.0 ** min(counts.total() - FREE, 30))
         return max(0.0, last + delay - self.clock())
 
-    def count_failure(self, peer: str) -> None:
-        """Count a wrong password of a peer; beyond the limit of peers, the least recent one is dropped."""
-        self._failures[peer] = (self._count(peer)[0] + 1, self.clock())
+    def count_failure(self, peer: str, name: str = "") -> None:
+        """Count a wrong password of a peer for a name; beyond the limit of peers, the least recent one is dropped."""
+        self._failures[peer] = (self._counts(peer)[0] + Counter([name[:MOST_LETTERS]]), self.clock())
         self._failures.move_to_end(peer)
         while len(self._failures) > PEERS:
             self._failures.popitem(last=False)
 
-    def forget(self, peer: str) -> None:
-        """Begin anew with a peer that has given a right password."""
-        self._failures.pop(peer, None)
+    def forget(self, peer: str, name: str = "") -> None:
+        """Drop the wrong passwords of a peer for a name, to which it has given the right one; others still count."""
+        counts, last = self._counts(peer)
+        self._failures[peer] = (Counter({other: count for other, count in counts.items() if other != name}), last)
 
-    def _count(self, peer: str) -> tuple[int, float]:
-        count, last = self._failures.get(peer, (0, 0.0))
-        return (count, last) if self.clock() - last < FORGOTTEN else (0, last)
+    def _counts(self, peer: str) -> tuple[Counter[str], float]:
+        """Return the number of failures of a peer by name, and the time of the last."""
+        counts, last = self._failures.get(peer, (Counter[str](), 0.0))
+        return (counts, last) if self.clock() - last < FORGOTTEN else (Counter(), last)

@@ -217,6 +217,20 @@ def test_an_array_is_read_by_another_thread_if_there_is_one() -> None:
     assert not conversation.waits
 
 
+def test_a_read_that_is_cancelled_or_whose_client_has_left_is_not_computed() -> None:
+    futures, shared = [Future[Any](), Future[Any]()], Future[Any]()
+    conversation = Conversation(view(), later=lambda act: futures[-1], more={"shared": lambda view: shared})
+    assert conversation.receive('{"id": 1, "do": "get", "pattern": "1-output.weights"}') == []
+    assert asked(conversation, "cancel", id=2, of=1) is True
+    assert futures.pop().cancelled()
+    assert conversation.receive('{"id": 1, "do": "get", "pattern": "1-output.weights"}') == []
+    assert conversation.receive('{"id": 2, "do": "shared"}') == []
+    conversation.close()
+    assert futures.pop().cancelled()
+    assert not shared.cancelled()  # others may wait for it
+    assert not conversation.waits
+
+
 def test_the_status_has_what_each_trainer_measured(ask: Ask) -> None:
     found = ask("status")
     assert found["status"] == "running"

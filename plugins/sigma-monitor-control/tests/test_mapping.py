@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import pytest
 
 from sigma_kernel.contracts import LayerEntry, RowLosses
 from sigma_kernel.errors import SigmaStateError
-from sigma_monitor_control.protocol import Conversation
+from sigma_monitor_control.aside import Aside
+from sigma_monitor_control.budget import WorkBudget
+from sigma_monitor_control.protocol import Conversation, mapping
 from sigma_monitor_control.protocol.mapping import describe_surface
 from sigma_monitor_control.protocol.positions import align, embed, project
 from sigma_monitor_control.protocol.sampling import draw_sample, index_labels
@@ -105,6 +109,26 @@ def test_rows_that_are_equal_or_have_one_number_have_a_place() -> None:
     assert (positions[:, 1] == 0).all()
 
 
+def test_of_many_rows_and_columns_the_components_are_those_of_some_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = DRAW.normal(size=(70, 2)) @ DRAW.normal(size=(2, 50)) + 3.0
+    few, sides, eigh = values[:20], list[int](), np.linalg.eigh
+    (whole, shares), before = project(values), project(few)[0]
+    monkeypatch.setattr("sigma_monitor_control.protocol.positions.MOST", 20)
+
+    def count(matrix: np.ndarray) -> Any:
+        sides.append(len(matrix))
+        return eigh(matrix)
+
+    monkeypatch.setattr(np.linalg, "eigh", count)
+    positions, some = project(values)
+    by_some, by_all = (np.linalg.norm(placed[:, None] - placed[None], axis=2) for placed in (positions, whole))
+    np.testing.assert_allclose(by_some, by_all, atol=1e-8)
+    assert sum(some) == pytest.approx(sum(shares)) == pytest.approx(1.0)
+    np.testing.assert_array_equal(project(few)[0], before)
+    assert sides == [20, 20]
+    assert (project(np.ones((70, 50)))[0] == 0).all()
+
+
 def test_a_map_that_was_turned_mirrored_and_moved_is_turned_back() -> None:
     earlier = DRAW.normal(size=(50, 2))
     earlier -= earlier.mean(axis=0)
@@ -179,6 +203,13 @@ def test_losses_answers_and_edits_are_those_of_the_rows() -> None:
     assert [found["label"][5], found["label"][61]] == [0, 1]
 
 
+def test_the_last_few_maps_of_a_run_are_kept_in_the_order_of_their_use() -> None:
+    shown = view()
+    for seed in (*range(8), 0, 8, 9):
+        ask(shown, "map", count=10, seed=seed)
+    assert [about[-1] for _, about in mapping._placed[shown]] == [3, 4, 5, 6, 7, 0, 8, 9]
+
+
 def test_values_that_are_not_finite_are_placed_at_zero() -> None:
     def activations(self: Any, samples: Any) -> dict[str, np.ndarray]:
         return {"1-dense": np.full((len(samples["inputs"]), 3), np.nan)}
@@ -230,6 +261,9 @@ def test_umap_begins_with_the_last_map_in_a_process_of_its_own(monkeypatch: pyte
     (tmp_path / "umap.py").write_text(STAND_IN)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "umap.py").write_text("raise ValueError('a file of the working directory')")
+    monkeypatch.chdir(tmp_path / "here")
     earlier = DRAW.normal(size=(30, 2))
     positions = embed(DRAW.normal(size=(30, 4)).astype(np.float32), 3, earlier)
     np.testing.assert_allclose(positions, earlier * 10 / np.abs(earlier).max() + 33, rtol=1e-6)
@@ -242,6 +276,37 @@ def test_a_process_that_fails_is_an_error_with_its_reason(monkeypatch: pytest.Mo
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(SigmaStateError, match="UMAP failed: ValueError: no neighbours. Use method 'pca'"):
         embed(DRAW.normal(size=(30, 4)), 0)
+
+
+def test_other_requests_are_answered_while_umap_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, aside = threading.Event(), threading.Event(), Aside(WorkBudget(rest=0.0))
+
+    def embed(values: np.ndarray, *given: Any) -> np.ndarray:
+        begun.set()
+        assert go_on.wait(30)
+        return np.zeros((len(values), 2))
+
+    monkeypatch.setattr("sigma_monitor_control.protocol.positions.find_spec", lambda name: True)
+    monkeypatch.setattr(mapping, "embed", embed)
+    conversation, there, answered = Conversation(view(), later=aside.do), threading.Event(), list[int]()
+    conversation.notify(there.set)
+    for id, method in ((1, "umap"), (2, "umap"), (3, "pca")):
+        answered += [
+            json.loads(line)["id"]
+            for line in conversation.receive(json.dumps({"id": id, "do": "map", "method": method}))
+        ]
+    assert begun.wait(30)
+    while 3 not in answered:
+        assert there.wait(30)
+        there.clear()
+        answered += [json.loads(line)["id"] for line in conversation.answers()]
+    assert answered == [3]
+    queued = conversation._waiting[2]
+    conversation.close()
+    assert isinstance(queued, Future)
+    assert queued.cancelled()
+    go_on.set()
+    aside.end()
 
 
 # -- decisions ---------------------------------------------------------------------------------------------------------

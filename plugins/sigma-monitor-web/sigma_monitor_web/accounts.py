@@ -6,6 +6,7 @@ that begin with ``#``, are skipped.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import stat
@@ -89,9 +90,15 @@ def write_accounts(path: Path, accounts: Mapping[str, Account]) -> None:
     text = "".join(f"{account.to_line()}\n" for account in accounts.values())
     try:
         descriptor, draft = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # which only its owner can open
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(draft, path)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            os.unlink(draft)
+            raise
     except OSError as error:
         raise SigmaConfigError(f"{path}: cannot be written: {error.strerror}. Choose another place.") from None
 
@@ -107,6 +114,7 @@ class Accounts:
     path: Path
     _held: dict[str, Account] = field(factory=dict, init=False)
     _version: tuple[int, int, int] | None = field(default=None, init=False)
+    problem: str = field(default="", init=False)  # why the file cannot be read now
     _nobody: PasswordHash | None = field(default=None, init=False)  # what a wrong name takes as long to check as
 
     def current(self) -> Mapping[str, Account]:
@@ -116,10 +124,16 @@ class Accounts:
             version = (status.st_mtime_ns, status.st_size, status.st_ino)
             if version != self._version:
                 self._held = read_accounts(self.path)
-                self._version = version
-        except (OSError, SigmaConfigError):
-            self._held, self._version = {}, None
+                self._version, self.problem = version, ""
+        except (OSError, SigmaConfigError) as error:
+            self._complain(f"{self.path}: {error.strerror}." if isinstance(error, OSError) else str(error))
         return self._held
+
+    def _complain(self, problem: str) -> None:
+        """Let nobody in, and say why, once."""
+        if problem != self.problem:
+            logging.getLogger("sigma.web").warning("nobody can log in: %s", problem)
+        self._held, self._version, self.problem = {}, None, problem
 
     def check(self, name: str, password: str) -> Account | None:
         """Return the account of a name with its password; None for a wrong one, after the same time."""

@@ -7,7 +7,6 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from ipaddress import ip_address, ip_network
 from typing import Any, Protocol, TypeVar
 
@@ -36,7 +35,9 @@ POSTS = {
 }
 DENIED = JSONResponse({"error": "Open the link that the terminal printed."}, 401)
 ASKED = JSONResponse({"error": "Log in with your name and password.", "login": True}, 401)
+TOO_MANY = JSONResponse({"error": "too many wrong keys. Wait some seconds."}, 429, {"Retry-After": "10"})
 LATER = "too many wrong passwords. Wait {seconds} seconds."
+UNREADABLE = "the accounts cannot be read now. Tell the person who runs this server."
 BEARER = {"WWW-Authenticate": "Bearer"}
 
 T = TypeVar("T")
@@ -105,7 +106,7 @@ class Application:
     @property
     def cookie(self) -> str:
         """Return the name of the cookie: one per server, as cookies ignore ports."""
-        return f"sigma-{sha256(self.keys.steer.encode()).hexdigest()[:16]}"
+        return f"sigma-{self.keys.name}"
 
     def _visitor(self, connection: HTTPConnection) -> Visitor:
         return self.keys.find(connection.cookies.get(self.cookie, ""))
@@ -139,14 +140,14 @@ class Application:
     async def _enter(self, request: Request) -> Response:
         """Exchange a key for a cookie."""
         peer = peer_of(request)
-        if not self.keys.attempts.may_try(peer):
-            return JSONResponse({"error": "too many wrong keys. Wait some seconds."}, 429, {"Retry-After": "10"})
         try:
             key = (await request.json())["token"]
         except (ValueError, KeyError, TypeError, RecursionError):
             key = None
         if not isinstance(key, str):
             return JSONResponse({"error": "the body must be an object with a token."}, 400)
+        if not self.keys.attempts.may_try(peer):
+            return TOO_MANY
         entered = self.keys.enter(key)
         if entered is None:
             self.keys.attempts.count_failure(peer)
@@ -172,10 +173,12 @@ class Application:
         if (seconds := math.ceil(delays.wait(peer))) > 0:
             return JSONResponse({"error": LATER.format(seconds=seconds)}, 429, {"Retry-After": str(seconds)})
         entered = await asyncio.to_thread(self.keys.log_in, name, password)
+        if entered is None and self.keys.accounts is not None and self.keys.accounts.problem:
+            return JSONResponse({"error": UNREADABLE}, 503)
         if entered is None:
-            delays.count_failure(peer)
+            delays.count_failure(peer, name)
             return JSONResponse({"error": "the name or the password is wrong.", "login": True}, 401)
-        delays.forget(peer)
+        delays.forget(peer, name)
         return self._welcome(request, *entered)
 
     async def _link(self, request: Request) -> Response:
@@ -223,15 +226,20 @@ class Application:
 
     async def _metrics(self, request: Request) -> Response:
         """Answer Prometheus, which sends a key in place of a session cookie."""
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        (scheme, _, key), peer = request.headers.get("authorization", "").partition(" "), peer_of(request)
+        if not self.keys.attempts.may_try(peer):
+            return TOO_MANY
         if scheme.lower() != "bearer" or READ not in self.keys.scopes(key.strip()):
+            if key:
+                self.keys.attempts.count_failure(peer)
             return JSONResponse({"error": "send a key of the dashboard as bearer token."}, 401, BEARER)
         (body, type_), worked = await asyncio.to_thread(_measure_time, self.served.metrics)
         await asyncio.sleep(self.lines.budget.spend(worked))  # sockets share it
         return Response(body, media_type=type_, headers=PRIVATE)
 
     async def _socket(self, websocket: WebSocket) -> None:
-        session = self._visitor(websocket)
+        cookie = websocket.cookies.get(self.cookie, "")
+        session = self.keys.find(cookie)
         if not session.scopes:
             await websocket.close()  # before it was accepted: the handshake is refused
             return
@@ -241,7 +249,7 @@ class Application:
         except SigmaError:  # there is no such run
             await websocket.close()
             return
-        await self.lines.serve(websocket, talk)
+        await self.lines.serve(websocket, talk, lambda: self.keys.find(cookie) is session)
 
 
 PRIVATE = {"Cache-Control": "no-store"}
@@ -254,6 +262,8 @@ def peer_of(request: Request) -> str:
         address = ip_address(host)
     except ValueError:
         return host
+    if address.version == 6 and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
     return str(ip_network((address, 64), strict=False)) if address.version == 6 and not address.is_loopback else host
 
 

@@ -18,7 +18,7 @@ from sigma_monitor_web.accounts import Account, Accounts
 
 READ, STEER = "read", "steer"
 BOTH = frozenset({READ, STEER})
-SESSIONS = 1000  # concurrent sessions; the oldest one is dropped
+SESSIONS, OWN = 1000, 200  # concurrent sessions: of all, and of one key or person, whose oldest is dropped
 
 
 @frozen
@@ -32,6 +32,11 @@ class Visitor:
     def name(self) -> str:
         """Return the name of the person; empty for whoever has a key."""
         return "" if self.account is None else self.account.name
+
+    @property
+    def owner(self) -> object:
+        """Return what the session was entered by: the name of an account, or the scopes of a key."""
+        return self.name or self.scopes
 
 
 NOBODY = Visitor()
@@ -54,11 +59,12 @@ class Keys:
     attempts: Attempts = field(factory=Attempts)
     accounts: Accounts | None = None
     delays: GrowingDelays = field(factory=GrowingDelays)
+    name: str = field(factory=lambda: secrets.token_hex(8), init=False)  # of the server, for its cookie
     _sessions: OrderedDict[str, Visitor] = field(factory=OrderedDict, init=False)
 
     def scopes(self, key: str) -> frozenset[str]:
         """Return the scopes of a key, none for a wrong one, in time independent of the key."""
-        given = key.encode()
+        given = key.encode(errors="surrogatepass")
         steers = secrets.compare_digest(given, self.steer.encode())
         reads = secrets.compare_digest(given, self.read.encode())
         return BOTH if steers else frozenset({READ}) if reads else frozenset()
@@ -77,10 +83,13 @@ class Keys:
         return self._begin(session), session
 
     def _begin(self, session: Visitor) -> str:
+        own = [cookie for cookie, other in self._sessions.items() if other.owner == session.owner]
+        if len(own) >= OWN:
+            self.leave(own[0])
+        elif len(self._sessions) >= SESSIONS:
+            self._sessions.popitem(last=False)
         cookie = generate_key()
         self._sessions[cookie] = session
-        while len(self._sessions) > SESSIONS:
-            self._sessions.popitem(last=False)
         return cookie
 
     def session(self, cookie: str) -> frozenset[str]:
@@ -95,7 +104,8 @@ class Keys:
         accounts = {} if self.accounts is None else self.accounts.current()
         if accounts.get(session.account.name) == session.account:
             return session
-        self.leave(cookie)
+        if self.accounts is not None and not self.accounts.problem:
+            self.leave(cookie)
         return NOBODY
 
     def leave(self, cookie: str) -> None:

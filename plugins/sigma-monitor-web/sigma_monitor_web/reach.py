@@ -64,7 +64,8 @@ class ServerReach:
     def server_settings(self) -> Mapping[str, Any]:
         """Return the settings of uvicorn."""
         files = {"ssl_certfile": self.certificate, "ssl_keyfile": self.key} if self.certificate else {}
-        return {**files, "proxy_headers": bool(self.proxy), "forwarded_allow_ips": ",".join(self.proxy)}
+        proxies = ",".join(str(ip_network(address, strict=False)) for address in self.proxy)
+        return {**files, "proxy_headers": bool(self.proxy), "forwarded_allow_ips": proxies}
 
 
 def _check_pair(where: str, certificate: str, key: str) -> None:

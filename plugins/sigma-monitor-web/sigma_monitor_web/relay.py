@@ -52,7 +52,7 @@ class Relay:
             do, id = document.get("do"), identity(document)
         except SigmaError:
             return self.local.receive(text)  # it describes the mistake
-        if do in self.own:
+        if not isinstance(do, str) or do in self.own:
             return self.local.receive(text)
         if do in STEERS and STEER not in self.scopes:
             return [error_line(id, SigmaStateError(f"{do}: not allowed here, as this connection may only read."))]

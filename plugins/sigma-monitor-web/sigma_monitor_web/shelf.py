@@ -229,7 +229,7 @@ class Shelf:
 
 
 def _resume_run(path: Path, more: list[str]) -> int | None:
-    command = [sys.executable, "-m", "sigma_run", "resume", str(path), "--quiet", *more]
+    command = [sys.executable, "-P", "-m", "sigma_run", "resume", str(path), "--quiet", *more]
     with TemporaryFile() as errors:  # the process outlives this one
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
@@ -247,7 +247,7 @@ def _resume_run(path: Path, more: list[str]) -> int | None:
 
 
 def _replay_run(path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "sigma_run", "replay", str(path), "--check"]
+    command = [sys.executable, "-P", "-m", "sigma_run", "replay", str(path), "--check"]
     done = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
     )

@@ -22,6 +22,7 @@ from sigma_http.attempts import FREE, GrowingDelays
 from sigma_http.passwords import PasswordHash, hash_password
 from sigma_http.serving import listening
 from sigma_kernel.errors import SigmaConfigError
+from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.protocol import Conversation
 from sigma_monitor_web import accounts as accounts_module
 from sigma_monitor_web.accounts import Account, Accounts, parse_accounts, read_accounts, write_accounts
@@ -163,6 +164,14 @@ def test_each_wrong_password_delays_the_next_one_and_the_right_one_too(people: P
     assert log_in(client, "anna", "wrong").status_code == 401  # and begins anew
 
 
+def test_a_right_password_of_one_name_leaves_the_wrong_ones_of_others_counted(people: Path) -> None:
+    client = window(application(people, delays=GrowingDelays(lambda: 100.0)))
+    tries = [log_in(client, "anna", "wrong").status_code for _ in range(2)]
+    tries.append(log_in(client, "ben", WORDS["ben"]).status_code)
+    tries += [log_in(client, "anna", "wrong").status_code for _ in range(2)]
+    assert tries == [401, 401, 200, 401, 429]
+
+
 def test_passwords_that_are_tried_at_once_are_checked_one_after_another(people: Path) -> None:
     made = application(people)
     body = json.dumps({"name": "anna", "password": "wrong"}).encode()
@@ -260,6 +269,47 @@ def test_who_is_removed_or_has_a_new_password_is_out(people: Path, hashes: dict[
     assert log_in(client, "anna", WORDS["anna"]).status_code == 401
     write_accounts(people, {"anna": Account("anna", "read", hashes["anna"])})
     assert log_in(client, "anna", WORDS["anna"]).json()["scopes"] == ["read"]
+
+
+def test_an_open_socket_ends_when_its_person_is_removed(people: Path, hashes: dict[str, PasswordHash]) -> None:
+    client = window(application(people))
+    log_in(client, "anna", WORDS["anna"])
+    with client.websocket_connect("/ws", headers=socket_headers(client)) as socket:
+        socket.send_json({"id": 1, "do": "hello"})
+        assert socket.receive_json()["result"]["scopes"] == ["read", "steer"]
+        write_accounts(people, {"ben": Account("ben", "read", hashes["ben"])})
+        socket.send_json({"id": 2, "do": "pause"})
+        with pytest.raises(WebSocketDisconnect) as ended:
+            socket.receive_json()
+    assert ended.value.code == 4401
+
+
+def test_a_socket_ends_when_its_page_logs_out_while_it_only_watches(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sigma_monitor_web.talk.LOOK", 0.0)
+    client = window(made := application(people))
+    made.lines.budget = WorkBudget(rest=0.0)
+    log_in(client, "ben", WORDS["ben"])
+    with client.websocket_connect("/ws", headers=socket_headers(client)) as socket:
+        socket.send_json({"id": 1, "do": "follow"})
+        assert "event" in socket.receive_json()
+        assert client.post("/leave", headers=OWN).status_code == 200
+        with pytest.raises(WebSocketDisconnect) as ended:
+            socket.receive_json()
+    assert ended.value.code == 4401
+
+
+def test_messages_hide_the_key_of_the_link_from_those_who_read(people: Path) -> None:
+    made = application(people)
+    made.served.view.log(f"dashboard: {BASE}/#token={made.keys.steer}")  # type: ignore[attr-defined]
+    client = window(made)
+    log_in(client, "ben", WORDS["ben"])
+    with client.websocket_connect("/ws", headers=socket_headers(client)) as socket:
+        socket.send_json({"id": 1, "do": "messages"})
+        answer = socket.receive_text()
+    assert "#token=..." in answer
+    assert made.keys.steer not in answer
 
 
 def test_nobody_comes_in_while_the_file_is_gone_or_damaged(people: Path) -> None:

@@ -17,6 +17,7 @@ from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_report.answers import choose_split
 from sigma_report.content import describe_sample, find_span
 from sigma_report.media import ShownMedia, choose_media
+from sigma_report.outward import list_attached, list_steered
 from sigma_report.redacting import Redactor
 from sigma_report.run_page import render_run
 from sigma_run import Trained, load
@@ -47,8 +48,8 @@ def share(
     """Write the run in the folder RUN as one file for others.
 
     The page has results, curves, pictures and texts of hooks, commands and settings, and rows of the data if --rows
-    asks for them. From the archive, `sigma open FILE` resumes or replays the run. Monitors, tokens, passwords and
-    absolute paths are in neither; what is left out is listed.
+    asks for them. From the archive, `sigma open FILE` resumes or replays the run. Monitors, hooks that send messages,
+    tokens, passwords and absolute paths are in neither; what is left out is listed.
     """
     file = save or run / f"share{PAGE}"
     if file.suffix.lower() not in (PAGE, ARCHIVE):
@@ -95,6 +96,11 @@ def _pack(stored: StoredRun, run: Path, file: Path, configuration: str, redactor
     """Write the archive; return the entries of the run folder that it lacks."""
     if stored.path is None:
         raise SigmaConfigError(f"{run}: is not in a run folder, and only these are archived. Save a page, FILE{PAGE}.")
+    if needed := [*list_attached(stored, say), *list_steered(stored, redactor.hooks)]:
+        raise SigmaConfigError(
+            f"{run}: commands attached or changed {', '.join(needed)}, which an archive leaves out, so it could not be "
+            f"replayed. Save a page, FILE{PAGE}."
+        )
     documents = {CONFIG: configuration.encode()}
     for name in DOCUMENTS:
         if (data := stored.read(name)) is not None:

@@ -430,6 +430,127 @@ def test_monitors_in_an_archive_are_refused(private: Path, tmp_path: Path, capsy
     assert [*(tmp_path / "out").iterdir()] == []
 
 
+# -- hooks that tell people --------------------------------------------------------------------------------------------
+@pytest.fixture
+def telling(flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a run with a hook that posts to a webhook, which cannot be reached."""
+    monkeypatch.setenv("PLACE", "http://127.0.0.1:1/")
+    text = (flowers.parents[1] / "run.toml").read_text()
+    hook = '[hooks.tell]\ntype = "webhook"\nurl = "$PLACE"\nwhen = "epoch reaches 2"\n'
+    file, folder = tmp_path / "telling.toml", tmp_path / "told"
+    file.write_text(text.replace(str(flowers.parent), str(folder)) + hook)
+    assert main(["run", str(file), "--quiet"]) == 0
+    (run,) = folder.iterdir()
+    return run
+
+
+def test_hooks_that_tell_people_are_left_out_and_the_archive_replays(
+    telling: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert main(["share", str(telling), "--save", str(page), "--json"]) == 0
+    assert "hooks.tell (in its place: nothing)" in json.loads(capsys.readouterr().out)["left_out"]
+    assert "$PLACE" not in page.read_text()
+    file = archive(telling)
+    assert b"$PLACE" not in contents(file)["config.toml"]
+    assert main(["open", str(file), "--into", str(tmp_path / "theirs"), "--replay"]) == 0
+    (theirs,) = (tmp_path / "theirs").iterdir()
+    assert main(["resume", str(theirs), "--epochs", "32", "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_hooks_that_tell_people_in_an_archive_are_refused(
+    telling: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], several: bool
+) -> None:
+    from sigma_store import pack_run
+
+    file, text = tmp_path / "run.zip", (telling / "config.toml").read_bytes()
+    text = text.replace(b"[hooks", b"[trainers.one.hooks") if several else text
+    pack_run(telling, file, "told", {"config.toml": text}, lambda text: text, [], print)
+    place = "trainers.one.hooks.tell" if several else "hooks.tell"
+    assert main(["open", str(file), "--into", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert f"{place} would send messages from this machine" in error
+    assert "Ask for another." in error
+    assert [*(tmp_path / "out").iterdir()] == []
+
+
+def test_hooks_of_plugins_that_are_not_here_are_refused_as_nobody_knows_whom_they_tell(
+    telling: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sigma_store import pack_run
+
+    file, text = tmp_path / "run.zip", (telling / "config.toml").read_bytes()
+    text = re.sub(rb'type = "(sigma-hooks:)?webhook"', b'type = "acme-zoo:tell"', text)
+    pack_run(telling, file, "told", {"config.toml": text}, lambda text: text, [], print)
+    assert main(["open", str(file), "--into", str(tmp_path / "out")]) != 0
+    assert "hook 'tell': no installed plugin is called 'acme-zoo'" in capsys.readouterr().err
+    assert [*(tmp_path / "out").iterdir()] == []
+    table = {"hooks": {"tell": {"type": "acme-zoo:tell"}}}
+    Redactor(()).clear(table)
+    assert table == {"hooks": {"tell": {"type": "acme-zoo:tell"}}}
+
+
+def test_hooks_that_tell_people_and_were_attached_are_neither_packed_nor_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sigma_run import from_file
+
+    monkeypatch.setenv("PLACE", "http://127.0.0.1:1/")
+    with from_file("iris", "trainer.epochs=2", "run.control=false", folder=tmp_path / "runs") as sigma:
+        sigma.attach("tell", {"type": "webhook", "url": "$PLACE"})
+        sigma.attach("stop", {"type": "time_limit", "limit": "2 hours"})
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    assert main(["share", str(run), "--save", str(tmp_path / "x.zip")]) == 2
+    assert "commands attached or changed tell, which an archive leaves out" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr("sigma_report.sharing.list_attached", lambda *given: [])
+        file = archive(run)
+    assert main(["open", str(file), "--into", str(tmp_path / "out")]) == 2
+    assert "tell would send messages from this machine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["set", "detach"])
+def test_a_run_whose_commands_changed_a_hook_that_tells_people_is_shared_as_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    from sigma_run import from_file
+
+    monkeypatch.setenv("PLACE", "http://127.0.0.1:1/")
+    hook = 'hooks.tell={type="webhook", url="$PLACE", on=["failure"]}'
+    with from_file("iris", hook, "trainer.epochs=2", "run.control=false", folder=tmp_path / "runs") as sigma:
+        if command == "set":
+            sigma.set("trainer.hooks.tell.every", "2 epochs")
+        else:
+            sigma.detach("tell")
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    assert main(["share", str(run), "--save", str(tmp_path / "x.zip")]) == 2
+    assert "commands attached or changed tell, which an archive leaves out" in capsys.readouterr().err
+    assert main(["share", str(run), "--save", str(tmp_path / "x.html")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("hooks", "expected"),
+    [
+        ([["tell", {"type": "webhook"}], ["stop", None]], [("tell", {"type": "webhook"}), ("stop", None)]),
+        ({"mail": "email"}, [("mail", "email")]),
+        (7, []),
+        ([[]], []),
+    ],
+)
+def test_hooks_that_were_attached_are_read_from_checkpoints_as_a_resumed_run_reads_them(
+    hooks: Any, expected: list[Any]
+) -> None:
+    from sigma_report.outward import list_changed
+
+    assert [*list_changed({"values": {"changes": {"hooks": hooks}}})] == expected
+    assert [*list_changed({"values": {"undo": [{"changes": {"hooks": hooks}}], "changes": 7}})] == expected
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [

@@ -72,6 +72,10 @@ def test_rows_of_others_stay_when_those_of_the_rooms_are_written(tmp_path: Path)
         ),
         (json.dumps({"format": 1, "plugins": [{**ROW, "distribution": "-r x"}]}), "plugins[0].distribution: '-r x' is"),
         (json.dumps({"format": 1, "plugins": [{**ROW, "kinds": ["layer"]}]}), "plugins[0].kinds: must have the names"),
+        (
+            json.dumps({"format": 1, "plugins": [{**ROW, "summary": "Gates\r\x1b[2K"}]}),
+            "plugins[0].summary: 'Gates\\r\\x1b[2K' is not printable text. Correct it.",
+        ),
     ],
 )
 def test_a_file_that_is_no_index_is_refused_with_the_place(tmp_path: Path, text: str, problem: str) -> None:
@@ -86,6 +90,14 @@ def test_a_row_is_found_by_its_name_and_its_distribution_and_an_unknown_one_is_s
     assert find_row([row], "gate") is find_row([row], "Acme_Gate") is row
     with pytest.raises(SigmaConfigError, match=r"the index has none of this name\. Did you mean 'acme-gate'\?"):
         find_row([row], "acme-gates")
+
+
+def test_a_distribution_goes_before_a_name_and_a_name_of_several_is_refused() -> None:
+    first, second = (IndexedPlugin(**{**ROW, "distribution": name}) for name in ("evil-gate", "acme-gate"))
+    other = IndexedPlugin(**{**ROW, "name": "acme-gate", "distribution": "evil-other"})
+    assert find_row([other, first, second], "acme-gate") is second
+    with pytest.raises(SigmaConfigError, match="plugin 'gate': acme-gate and evil-gate have this name. Write the one"):
+        find_row([first, second], "gate")
 
 
 def test_the_search_prints_rows_and_whether_they_are_installed(sigma: Run, tmp_path: Path, distribution: Any) -> None:
@@ -123,7 +135,7 @@ def test_a_plugin_is_installed_at_the_version_of_the_index_beside_this_python(
     first, second = commands
     assert first == [*indexed.choose_installer(), "acme-gate==0.3.1"]
     assert sys.executable in first
-    assert second[-1] == "acme-gate"
+    assert (second[:2], second[-1]) == ([sys.executable, "-P"], "acme-gate")
 
 
 def test_nothing_is_installed_unasked(sigma: Run, tmp_path: Path, commands: list[list[str]]) -> None:
@@ -235,6 +247,25 @@ def test_an_import_that_ends_or_stops_the_process_is_named(distribution: Any, si
     code, out, _ = sigma("plugins", "doctor", "--json")  # which lives on
     [row] = [row for row in json.loads(out)["plugins"] if row["name"] == "acme-end"]
     assert (code, row["problems"]) == (3, [fault])
+
+
+def test_what_an_import_writes_need_not_be_text(distribution: Any) -> None:
+    code = "import atexit, os\natexit.register(os.write, 2, b'\\xff')\natexit.register(os.write, 1, b'\\xff')"
+    add_unimported(distribution, "acme-bytes", code + IMPL)
+    report = watch_import("acme-bytes")
+    assert (report.faults, report.ends) == ([], False)
+
+
+def test_files_in_the_working_directory_are_no_modules_of_processes(
+    distribution: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_unimported(distribution, "acme-plain", IMPL)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "pluggy.py").write_text("import os\nos._exit(9)")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    assert watch_import("acme-plain").faults == []
+    assert indexed.choose_installer()[1] == "-P"
 
 
 def test_an_import_that_does_not_end_is_ended(distribution: Any) -> None:

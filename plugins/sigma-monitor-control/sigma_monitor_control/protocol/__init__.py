@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "documents": "LONGEST PROTOCOL",
         "layers": "LAYERS",
         "mapping": "ROWS",
+        "media": "MEDIA",
         "reading": "Later READS",
         "steering": "STEERS",
         "subscriptions": "SUBSCRIBES Subscription",

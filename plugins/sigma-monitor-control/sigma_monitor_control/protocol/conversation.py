@@ -17,15 +17,13 @@ from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.layers import LAYERS
 from sigma_monitor_control.protocol.mapping import ROWS
 from sigma_monitor_control.protocol.media import MEDIA
-from sigma_monitor_control.protocol.reading import READS, Later, ticket
+from sigma_monitor_control.protocol.reading import READS, Later, Run, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
 
 READ, STEER = "read", "steer"
 SCOPES = frozenset({READ, STEER})
 MOST = 64  # requests of one client that wait for an answer, and subscriptions
-
-Run = Callable[[Callable[[], Any]], Future[Any]]
 
 
 def at_once(act: Callable[[], Any]) -> Future[Any]:
@@ -60,6 +58,7 @@ class Conversation:
     more: Mapping[str, Callable[..., Any]] = field(factory=dict)
     who: str | None = None
     _waiting: dict[Id, Future[Any] | Ticket] = field(factory=dict, init=False)
+    _reads: dict[Id, Future[Any]] = field(factory=dict, init=False)  # of those that wait, what nobody else waits for
     _subscriptions: dict[Id, Subscription] = field(factory=dict, init=False)
     _due: dict[Id, float] = field(factory=dict, init=False)  # when subscriptions look again, in seconds
     _ready: Callable[[], None] = field(default=lambda: None, init=False)
@@ -110,7 +109,7 @@ class Conversation:
             self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")
             return []
         if isinstance(answer, Later):
-            answer = self.later(answer.act)
+            answer = self._reads[request.id] = (answer.run or self.later)(answer.act)
         if isinstance(answer, Ticket):
             return self._acknowledge_command(request.id, answer)
         if isinstance(answer, Future):
@@ -146,14 +145,21 @@ class Conversation:
         """End a subscription, or drop a request; return whether there was one. Sent commands remain."""
         of = documents.identity({"id": request.arguments.get("of")})
         self._due.pop(of, None)
-        return self._subscriptions.pop(of, None) is not None or self._waiting.pop(of, None) is not None
+        return self._subscriptions.pop(of, None) is not None or self._drop(of)
+
+    def _drop(self, id: Id) -> bool:
+        """Drop a request that waits; return whether there was one. What it reads is not computed, unless it began."""
+        there = self._waiting.pop(id, None) is not None
+        if (read := self._reads.pop(id, None)) is not None:
+            read.cancel()
+        return there
 
     # -- later answers -------------------------------------------------------------------------------------------------
     def answers(self) -> list[str]:
         """Return the answers that have become ready."""
         ready = {id: promise for id, promise in self._waiting.items() if _is_done(promise)}
         for id in ready:
-            del self._waiting[id]
+            self._drop(id)
         if any(isinstance(promise, Ticket) for promise in ready.values()):
             self._due = dict.fromkeys(self._due, float("-inf"))  # the changes of a command are sent at once
         return [_answer(id, promise) for id, promise in ready.items()]
@@ -188,7 +194,8 @@ class Conversation:
 
     def close(self) -> None:
         """Drop pending requests: the client has left."""
-        self._waiting.clear()
+        for id in [*self._waiting]:
+            self._drop(id)
         self._subscriptions.clear()
         self._due.clear()
 

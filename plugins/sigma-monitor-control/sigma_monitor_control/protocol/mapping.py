@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from math import prod
@@ -12,8 +13,9 @@ import numpy as np
 
 from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, suggest_name
+from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.protocol.data import check_rows, iteration, typical_rows
-from sigma_monitor_control.protocol.positions import METHODS, align, embed, project
+from sigma_monitor_control.protocol.positions import METHODS, align, check_umap, embed, project
 from sigma_monitor_control.protocol.reading import Later, select_trainer
 from sigma_monitor_control.protocol.row_history import row_history
 from sigma_monitor_control.protocol.sampling import (
@@ -32,10 +34,13 @@ MOST_POINTS = 10_000  # of a map
 SIDE, MOST_SIDE = 64, 256  # points of a surface along each axis
 AIR = 0.08  # around the points, as a share of their range
 MOST_SHARES = 40  # classes of a surface
+MOST_MAPS = 8  # of a view, whose positions are kept for the next ones
+EMBEDDER = Aside()  # UMAP takes minutes: one map after another, while other requests are answered
 
 Map = tuple[str, str, str | None, int, int]  # what it is of, the method, the split, how many rows, the seed
 
 _placed: WeakKeyDictionary[Any, dict[tuple[str, Map], np.ndarray]] = WeakKeyDictionary()  # the last positions, by view
+_gate = threading.Lock()  # of that
 
 
 # -- the map -----------------------------------------------------------------------------------------------------------
@@ -62,7 +67,10 @@ def map_rows(
     subjects = [INPUTS, PLANE, *(layer.name for layer in view.trainer(name).network())]
     if of not in subjects:
         raise SigmaConfigError(f"map: there is no layer {of!r:.100}.{suggest_name(of, subjects, 'There is')}")
-    return Later(lambda: _map_rows(view, name, (of, method, split, count, seed), losses))
+    slow = method == "umap" and of != PLANE
+    if slow:
+        check_umap()
+    return Later(lambda: _map_rows(view, name, (of, method, split, count, seed), losses), EMBEDDER.do if slow else None)
 
 
 def _map_rows(view: View, trainer: str, about: Map, losses: bool) -> dict[str, Any]:
@@ -88,17 +96,28 @@ def _map_rows(view: View, trainer: str, about: Map, losses: bool) -> dict[str, A
 
 def _place(view: View, which: tuple[str, Map], values: np.ndarray) -> tuple[np.ndarray, list[float]]:
     """Return the positions of rows, like those of the last map of the same rows, and the shares of their variance."""
-    (of, method, *_, seed), maps = which[1], _placed.setdefault(view, {})
+    of, method, *_, seed = which[1]
     if of == PLANE:
         return values.astype(np.float64), []
-    earlier = maps.get(which)
+    earlier = _placed.get(view, {}).get(which)
     earlier = None if earlier is None or len(earlier) != len(values) else earlier
     if method == "pca":
         positions, shares = project(values)
     else:
         positions, shares = embed(values, seed, earlier), []
-    maps[which] = positions if earlier is None else align(positions, earlier)
-    return maps[which], shares
+    positions = positions if earlier is None else align(positions, earlier)
+    _keep(view, which, positions)
+    return positions, shares
+
+
+def _keep(view: View, which: tuple[str, Map], positions: np.ndarray) -> None:
+    """Keep the positions of a map for the next one like it, and those of the last few maps."""
+    with _gate:
+        maps = _placed.setdefault(view, {})
+        maps.pop(which, None)
+        maps[which] = positions
+        for oldest in [*maps][:-MOST_MAPS]:
+            del maps[oldest]
 
 
 def pack(values: np.ndarray, type_: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from attrs import frozen
@@ -21,8 +23,12 @@ POINTS, MOST_POINTS = 2000, 32_000  # of one series, and of all in an answer, wh
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
 WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
+KEY = re.compile(r"(?<=#token=)[^\s&]++")  # of a link that steers
 NUMERIC = ("number", "whole")  # types of an entry
 MEASURED = ("training", "validation", "test")  # trainers publish their results below these
+
+
+Run = Callable[[Callable[[], Any]], Future[Any]]
 
 
 @frozen
@@ -30,6 +36,7 @@ class Later:
     """A result that may have to wait for training, such as arrays, which are copied between two bursts."""
 
     act: Callable[[], Any]
+    run: Run | None = None  # what runs it, in place of the thread of all clients
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
@@ -216,8 +223,8 @@ def journal(view: View, after: int = 0) -> list[Any]:
 
 
 def messages(view: View, after: int = 0) -> list[Any]:
-    """Return the log messages after a number, with their numbers."""
-    return [[number, text] for number, text in view.messages(after)]
+    """Return the log messages after a number, with their numbers, without the keys of links: readers get them, too."""
+    return [[number, KEY.sub("...", text)] for number, text in view.messages(after)]
 
 
 # -- trainers ----------------------------------------------------------------------------------------------------------

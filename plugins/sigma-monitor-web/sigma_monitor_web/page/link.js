@@ -95,12 +95,17 @@ function settle(state) {
 
 let view = () => viewOf(location.hash);
 let soon = 0;
+let known = ""; // the hash that was read or written last
 
 function write() {
   const hash = hashOf(store.get(), view());
   if (hash !== location.hash && !(location.hash === "" && !hash.includes("?"))) history.replaceState(null, "", hash);
   if (!history.state?.seen) history.replaceState({ seen: true }, "");
+  known = location.hash;
 }
+
+// One that somebody has gone to, and that has not been read yet, stays.
+const writeKnown = () => { if (location.hash === known) write(); };
 
 // A hash that was written before, or that names anything, is what is seen then; the name of a view alone changes the view alone.
 function read() {
@@ -112,11 +117,12 @@ function read() {
 export function keep(shown) {
   view = shown;
   if (location.hash.includes("?")) store.set((state) => stateOf(location.hash, state));
+  known = location.hash;
   addEventListener("hashchange", read);
   store.subscribe((state) => {
     settle(state);
     clearTimeout(soon);
-    soon = setTimeout(write, CALM);
+    soon = setTimeout(writeKnown, CALM);
   });
   store.set({});
 }

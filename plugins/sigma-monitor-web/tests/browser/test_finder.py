@@ -58,6 +58,7 @@ def chosen(page: Any) -> Any:
         ("opt rate", ["trainer.optimiser.learning_rate", "optimiser"], "trainer.optimiser.learning_rate"),
         ("verzogern", ["Verlauf", "Verzögern"], "Verzögern"),
         ("loss", ["trainer.training.loss.of.something", "loss"], "loss"),
+        ("one iteration", ["Iterationen", "iteration moon lane"], "iteration moon lane"),  # no letter counts twice
     ],
 )
 def test_the_letters_of_a_query_are_found_in_their_order_at_the_beginnings_of_words_first(

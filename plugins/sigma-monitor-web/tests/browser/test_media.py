@@ -90,7 +90,7 @@ def test_each_name_has_a_row_with_thumbnails_at_their_moments_on_the_axis_of_the
     assert all(before[3] <= after[2] for before, after in pairwise(places)), "thumbnails overlap"
     inner = [(at, x) for at, (_, x, *_) in zip(moments, places, strict=True)][1:-1]
     steps = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in pairwise(inner)]
-    assert max(steps) - min(steps) < 2 / 5, "moments are not evenly far apart, but for a pixel at each end of 5 iterations"
+    assert max(steps) - min(steps) < 2 / 5, "moments are not evenly far apart: a pixel at each end of 5 iterations"
     assert window.complaints == []
 
 

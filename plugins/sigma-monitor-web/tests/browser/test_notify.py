@@ -40,7 +40,7 @@ def test_notifications_are_asked_for_by_a_press_and_then_tell_the_end(browsers: 
         box.check()
         page.wait_for_function("() => Notification.asked === 1")
         page.keyboard.press("Escape")
-        run.sigma("stop")
+        run.sigma("stop", "--run", str(run.results))
         page.wait_for_function("() => window.shown.length > 0")
         (told,) = page.evaluate("window.shown")
         assert told[0] == "digits: training has ended"

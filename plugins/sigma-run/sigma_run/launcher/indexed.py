@@ -79,13 +79,13 @@ def install(name: str, index: Path, yes: bool) -> int:
         raise SigmaPluginError(
             f"{row.distribution}: the installer ended with exit code {code}. See what it says above."
         )
-    return subprocess.run([sys.executable, "-c", STATE, row.distribution], check=False).returncode
+    return subprocess.run([sys.executable, "-P", "-c", STATE, row.distribution], check=False).returncode
 
 
 def choose_installer() -> list[str]:
     """Return the command that installs packages for this interpreter; raises SigmaPluginError if there is none."""
     if find_spec("pip"):
-        return [sys.executable, "-m", "pip", "install"]
+        return [sys.executable, "-P", "-m", "pip", "install"]
     if uv := which("uv"):
         return [uv, "pip", "install", "--python", sys.executable]
     raise SigmaPluginError(f"{sys.executable}: has no pip, and there is no uv. Run {sys.executable} -m ensurepip.")

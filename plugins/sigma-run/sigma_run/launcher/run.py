@@ -91,7 +91,7 @@ def train(environment: Environment, as_json: bool, quiet: bool) -> int:
     if quiet:
         hush(environment)
     code = _train_and_report(environment, as_json, quiet)
-    if environment.signal is None:
+    if environment.signal is None and not environment.signals:
         with suppress(KeyboardInterrupt):
             environment.linger()
     return 128 + environment.signal if environment.signal else code

@@ -72,6 +72,8 @@ def _read_row(row: Any, where: str) -> IndexedPlugin:
         if not isinstance(row[name], str) or not form.fullmatch(row[name]):
             raise SigmaConfigError(f"{where}.{name}: {row[name]!r:.60} is not of the form {form.pattern}. Correct it.")
     kinds = row["kinds"]
+    if not row["summary"].isprintable():
+        raise SigmaConfigError(f"{where}.summary: {row['summary']!r:.60} is not printable text. Correct it.")
     if not isinstance(kinds, dict) or not all(isinstance(names, str) for names in kinds.values()):
         raise SigmaConfigError(
             f'{where}.kinds: must have the names of components by kind, such as {{"layer": "gate"}}. Correct it.'
@@ -85,10 +87,15 @@ def search_index(rows: Iterable[IndexedPlugin], words: Sequence[str]) -> list[In
 
 
 def find_row(rows: Sequence[IndexedPlugin], name: str) -> IndexedPlugin:
-    """Return the row of a plugin by its name or distribution; raises SigmaConfigError if there is none."""
-    for row in rows:
-        if normal(name) in (row.distribution, row.name):
-            return row
+    """Return the row of a plugin by its distribution, or else its name; raises SigmaConfigError unless there is one."""
+    wanted = normal(name)
+    fitting = [row for row in rows if row.distribution == wanted] or [row for row in rows if row.name == wanted]
+    if len(distributions := {row.distribution for row in fitting}) > 1:
+        raise SigmaConfigError(
+            f"plugin {name!r}: {' and '.join(sorted(distributions))} have this name. Write the one that you want."
+        )
+    if fitting:
+        return fitting[0]
     hint = suggest_name(name, [row.distribution for row in rows]) or " `sigma plugins search WORD` lists some."
     raise SigmaConfigError(f"plugin {name!r}: the index has none of this name.{hint}")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import field, frozen
 
-PROBE = (sys.executable, "-m", "sigma_run.published.probe")
+PROBE = (sys.executable, "-P", "-m", "sigma_run.published.probe")
 SECONDS = 60  # after which an import is ended
 SLOW = 0.5  # seconds of an import that are worth a note
 FREE = ("attr", "attrs", "pluggy", "sigma_kernel")  # every command has imported these
@@ -68,8 +68,9 @@ def _probe(name: str, first: Iterable[str], seconds: float) -> dict[str, Any] | 
     environment = {**os.environ, "PYTHONPATH": path}
     try:
         done = subprocess.run(
-            [*PROBE, name, *first], capture_output=True, text=True, timeout=seconds, env=environment, check=False
-        )
+            [*PROBE, name, *first], capture_output=True, text=True, errors="replace", timeout=seconds, env=environment,
+            check=False,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"its import has not ended after {seconds:g} seconds. Move what waits out of its module."
     try:
