@@ -105,8 +105,10 @@ class Catalogue:
         plugin = self.plugin(name)
         if plugin.state != "ready":
             raise SigmaPluginError(f"plugin {name!r}: {_absence(plugin, 'takes part in this run')}")
-        caller = getattr(plugin.hooks, spec, None)  # those that are added by hand have none
-        for implementation in [] if caller is None else caller.get_hookimpls():
+        if plugin.hooks is None:  # it was added by hand
+            return []
+        caller = getattr(plugin.hooks, spec)
+        for implementation in caller.get_hookimpls():
             with introduce_errors(f"plugin {plugin.name}", implementation.function):
                 return list(caller(**given))
         return []

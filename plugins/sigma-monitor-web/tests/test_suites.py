@@ -39,7 +39,7 @@ class TestPassword(VerbSuite):
     @pytest.fixture(autouse=True)
     def _written(self, tmp_path: Path) -> None:
         self.file = tmp_path / "accounts"
-        write_accounts(self.file, {"anna": Account("anna", "steer", hash_password("long enough"))})
+        write_accounts(self.file, {"anna": Account("anna", "steer", hash_password("long enough, and more"))})
 
     def make(self) -> click.Command:
         return password

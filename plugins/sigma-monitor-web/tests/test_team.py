@@ -312,15 +312,18 @@ def test_messages_hide_the_key_of_the_link_from_those_who_read(people: Path) -> 
     assert made.keys.steer not in answer
 
 
-def test_nobody_comes_in_while_the_file_is_gone_or_damaged(people: Path) -> None:
+def test_nobody_comes_in_while_the_file_is_gone_or_damaged(people: Path, caplog: pytest.LogCaptureFixture) -> None:
     client = window(application(people))
     log_in(client, "anna", WORDS["anna"])
     text = people.read_text()
     people.write_text(text + "more\n")
     assert client.get("/session").status_code == 401
-    assert log_in(client, "anna", WORDS["anna"]).status_code == 401
+    assert log_in(client, "anna", WORDS["anna"]).status_code == 503
     people.unlink()
-    assert log_in(client, "anna", WORDS["anna"]).status_code == 401
+    assert log_in(client, "anna", WORDS["anna"]).status_code == 503
+    write_accounts(people, parse_accounts(text, "people"))
+    assert client.get("/session").status_code == 200, "sessions go on"
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["nobody can log in"] * 2
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
