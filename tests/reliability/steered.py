@@ -85,8 +85,8 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library that fits th
 
 
 APART = {  # hooks that call a Python function, tell people, or need what a classifier of rows lacks: numbers, texts
-    "function", "email", "webhook", "generated_pictures", "threshold_accuracy", "mean_absolute_error", "root_mean_square_error", "r_squared",
-    "maximum_mean_discrepancy", "character_error_rate",
+    "function", "email", "webhook", "generated_pictures", "threshold_accuracy", "mean_absolute_error",
+    "root_mean_square_error", "r_squared", "maximum_mean_discrepancy", "character_error_rate",
 }  # fmt: skip
 ATTACHED_ANYWAY = ("is the same as", "there is a hook", "was resumed at", "closed")  # why a right table is refused
 
