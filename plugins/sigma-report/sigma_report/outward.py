@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import StoredRun
-from sigma_kernel.contracts.storing import Log
 
 
 def acts_outside(hook: Any) -> bool:
@@ -27,7 +26,7 @@ def list_outward(values: Mapping[str, Any]) -> list[str]:
     return [f"{place}.{name}" for place, own in hooks.items() for name, hook in _items(own) if acts_outside(hook)]
 
 
-def list_attached(stored: StoredRun, log: Log) -> list[str]:
+def list_attached(stored: StoredRun, log: Callable[[str], object]) -> list[str]:
     """Return the names of such hooks that commands have attached: the journal and the checkpoints hold their tables."""
     rows = (row for row in stored.journal_rows() if row.get("command") == "attach")
     pairs = [*((row.get("name"), row.get("hook")) for row in rows), *_list_saved(stored, log)]
@@ -42,7 +41,7 @@ def list_steered(stored: StoredRun, names: Collection[str]) -> list[str]:
     return [name for name in names if name in detached or any(f".hooks.{name}." in pattern for pattern in patterns)]
 
 
-def _list_saved(stored: StoredRun, log: Log) -> Iterator[tuple[Any, Any]]:
+def _list_saved(stored: StoredRun, log: Callable[[str], object]) -> Iterator[tuple[Any, Any]]:
     """Yield the attached hooks in the checkpoints, those to undo included: names and tables."""
     for trainer in stored.trainers():
         checkpoints = stored.checkpoints(trainer)
