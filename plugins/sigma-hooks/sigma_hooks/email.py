@@ -31,7 +31,7 @@ def _reference(hook: Any, attribute: Any, given: str) -> None:
 
 def _address(hook: Any, attribute: Any, given: str) -> None:
     if "@" not in given or any(sign in given for sign in "\r\n"):
-        raise SigmaConfigError(f"Email.{attribute.name}: {given!r:.100} is no address of e-mail.")
+        raise SigmaConfigError(f"Email.{attribute.name}: {given!r:.100} is not an e-mail address.")
 
 
 def _addresses(hook: Any, attribute: Any, given: Sequence[str]) -> None:

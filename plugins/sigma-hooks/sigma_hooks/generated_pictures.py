@@ -47,11 +47,11 @@ class GeneratedPictures(Hook):
         return [self.name]
 
     def check(self, outlook: Outlook) -> None:
-        """Raise SigmaNetworkError if the output is no picture, SigmaConfigError for shades of no extent."""
+        """Raise SigmaNetworkError if the output is not a picture, SigmaConfigError for shades of no extent."""
         shape = outlook.ends(self.layer, self.section)[1].shape
         if len(shape) not in (2, 3) or (len(shape) == 3 and shape[0] not in (1, 3)):
             raise SigmaNetworkError(
-                f"generated_pictures: an output of shape {shape} is no picture. Set layer to one of shape (height,"
+                f"generated_pictures: an output of shape {shape} is not a picture. Set layer to one of shape (height,"
                 " width), or with 1 or 3 channels before these."
             )
         if not self.low < self.high:

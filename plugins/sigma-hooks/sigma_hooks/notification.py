@@ -25,7 +25,9 @@ LONGEST = 4096  # bytes of a file with a secret
 def check_reference(where: str, given: str) -> None:
     """Raise SigmaConfigError unless a setting says where a secret is: ``$NAME`` or the path of a file."""
     if given.startswith("$") and not given[1:].isidentifier():
-        raise SigmaConfigError(f"{where}: {given!r:.100} is no name of an environment variable. Write it like $NAME.")
+        raise SigmaConfigError(
+            f"{where}: {given!r:.100} is not the name of an environment variable. Write it like $NAME."
+        )
     if "://" in given:
         raise SigmaConfigError(
             f"{where}: settings are written to the run folder, and this is a secret. Put it into an environment "

@@ -47,7 +47,7 @@ class Webhook(Notification):
         if " " in url or not url.isprintable():  # the errors of libraries quote such addresses
             raise SigmaConfigError(f"what {self.url} holds has spaces or control characters, which no address has")
         if urlsplit(url).scheme not in ("http", "https"):
-            raise SigmaConfigError(f"what {self.url} holds is no address that begins with https://")
+            raise SigmaConfigError(f"what {self.url} holds is not an address that begins with https://")
         body = json.dumps(notice.to_json()).encode()
         request = Request(url, body, {"Content-Type": "application/json", "User-Agent": "sigma"}, method="POST")
         build_opener(_NoRedirect).open(request, timeout=PATIENCE).close()
@@ -60,5 +60,5 @@ class Webhook(Notification):
             inner = error.reason
             return super().describe(inner) if isinstance(inner, Exception) else "the server cannot be reached"
         if isinstance(error, ValueError):
-            return f"what {self.url} holds is no address"
+            return f"what {self.url} holds is not an address"
         return super().describe(error)

@@ -109,7 +109,7 @@ def test_what_is_no_picture_is_refused_before_training() -> None:
             return Spec((12,), "float32"), Spec((7,), "float32")
 
     outlook: Outlook = Flat()
-    with pytest.raises(SigmaNetworkError, match=r"an output of shape \(7,\) is no picture\. Set layer"):
+    with pytest.raises(SigmaNetworkError, match=r"an output of shape \(7,\) is not a picture\. Set layer"):
         GeneratedPictures().check(outlook)
     with pytest.raises(SigmaConfigError, match="low = 1 must be below high = 1"):
         GeneratedPictures(low=1.0).check(Drawing())

@@ -259,8 +259,8 @@ def test_what_a_server_refuses_is_a_sentence_without_its_address(sink: Sink, sta
     ("value", "text"),
     [
         ("", "the environment variable SINK is empty or missing"),
-        ("ftp://example.org/x", "what $SINK holds is no address that begins with https://"),
-        ("http://[x", "what $SINK holds is no address"),
+        ("ftp://example.org/x", "what $SINK holds is not an address that begins with https://"),
+        ("http://[x", "what $SINK holds is not an address"),
         ("http://127.0.0.1:{port}/" + SECRET, "Connection refused"),
         (f"https://example.org:{SECRET}/", "InvalidURL"),
         (
@@ -344,7 +344,7 @@ def test_a_server_that_does_not_answer_is_left_after_a_while(monkeypatch: pytest
     ("make", "text"),
     [
         (lambda: Webhook("https://hooks.example.org/secret"), "settings are written to the run folder"),
-        (lambda: Webhook("$NOT A NAME"), "is no name of an environment variable"),
+        (lambda: Webhook("$NOT A NAME"), "is not the name of an environment variable"),
         (lambda: Webhook("$SINK", on=["begin"]), "must be some of end, failure, plateau"),
         (lambda: Webhook("$SINK", on=[]), "must be some of end, failure, plateau"),
         (
@@ -352,8 +352,8 @@ def test_a_server_that_does_not_answer_is_left_after_a_while(monkeypatch: pytest
             "settings are written to the run folder",
         ),
         (lambda: Email(to=[], sender="a@b", server="s"), "must be a list of addresses"),
-        (lambda: Email(to=["a"], sender="a@b", server="s"), "is no address of e-mail"),
-        (lambda: Email(to=["a@b"], sender="a@b\nBcc: c@d", server="s"), "is no address of e-mail"),
+        (lambda: Email(to=["a"], sender="a@b", server="s"), "is not an e-mail address"),
+        (lambda: Email(to=["a@b"], sender="a@b\nBcc: c@d", server="s"), "is not an e-mail address"),
         (lambda: Email(to=["a@b"], sender="a@b", server="s", security="some"), "security"),
         (
             lambda: Email(to=["a@b"], sender="a@b", server="mail.example.org", security="none", user="a"),

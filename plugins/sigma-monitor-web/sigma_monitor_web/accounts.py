@@ -46,7 +46,7 @@ def check_name(where: str, name: str) -> None:
     """Raise SigmaConfigError for a name that no account can have."""
     if not NAME.fullmatch(name):
         raise SigmaConfigError(
-            f"{where}: {name!r:.100} is no name of an account. Use letters, digits and . @ - _, 64 at most."
+            f"{where}: {name!r:.100} is not an account name. Use letters, digits and . @ - _, 64 at most."
         )
 
 

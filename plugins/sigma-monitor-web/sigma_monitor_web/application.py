@@ -116,7 +116,7 @@ class Application:
 
     @property
     def _refusal(self) -> Response:
-        """Return the answer to whoever has not come in."""
+        """Return the answer to a client without a session."""
         return DENIED if self.keys.accounts is None else ASKED
 
     def _introduction(self, session: Visitor) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class Application:
         return self._welcome(request, *entered)
 
     async def _link(self, request: Request) -> Response:
-        """Return the key that only reads, to whoever may steer."""
+        """Return the key that only reads, to a session that may steer."""
         if not (scopes := self._scopes(request)):
             return self._refusal
         if STEER not in scopes:

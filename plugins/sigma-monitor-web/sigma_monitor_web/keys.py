@@ -30,7 +30,7 @@ class Visitor:
 
     @property
     def name(self) -> str:
-        """Return the name of the person; empty for whoever has a key."""
+        """Return the name of the person; empty for a key."""
         return "" if self.account is None else self.account.name
 
     @property

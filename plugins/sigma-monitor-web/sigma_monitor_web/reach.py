@@ -45,17 +45,17 @@ class ServerReach:
         for name in self.names:
             if name_of(name) != name.lower() or ":" in name.strip("[]"):
                 raise SigmaConfigError(
-                    f"{where}.names: {name!r:.100} is no host name. Write it without scheme and port."
+                    f"{where}.names: {name!r:.100} is not a host name. Write it without scheme and port."
                 )
         for address in self.proxy:
             try:
                 ip_network(address, strict=False)
             except ValueError:
                 raise SigmaConfigError(
-                    f"{where}.proxy: {address!r:.100} is no address. Give that of the proxy, such as 127.0.0.1."
+                    f"{where}.proxy: {address!r:.100} is not an address. Give that of the proxy, such as 127.0.0.1."
                 ) from None
         if self.base and not BASE.fullmatch(self.base):
-            raise SigmaConfigError(f"{where}.base: {self.base!r:.100} is no path. Write it like /sigma.")
+            raise SigmaConfigError(f"{where}.base: {self.base!r:.100} is not a path. Write it like /sigma.")
         if bool(self.certificate) != bool(self.key):
             raise SigmaConfigError(f"{where}: TLS needs both files, certificate and key. Give both, or neither.")
         if self.certificate:

@@ -346,7 +346,7 @@ def test_sigma_password_writes_hashes_that_others_cannot_read(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "typed", "text"),
     [
-        (["people", "a b"], "", "is no name of an account"),
+        (["people", "a b"], "", "is not an account name"),
         (["people", "anna"], "too short", "must have 12 to 1,024 characters"),
         (["people", "anna", "--remove"], "", "has no account 'anna'. It has none"),
         (["nowhere/people", "anna"], "a few words of mine", "nowhere/people: cannot be written: No such file"),
@@ -367,7 +367,7 @@ def test_what_sigma_password_cannot_do_is_a_sentence(
     [
         ("anna", "must be a name, read or steer, and a hash"),
         ("anna own {hash}", "must be a name, read or steer, and a hash"),
-        ("an/na read {hash}", "is no name of an account"),
+        ("an/na read {hash}", "is not an account name"),
         ("anna read plain", "is not a hash of a password"),
         ("ben read {hash}", "ben has a line already"),
     ],
@@ -402,11 +402,11 @@ def test_a_file_that_others_can_open_or_that_is_none_is_refused(people: Path, mo
         ({"certificate": "a.pem"}, "TLS needs both files"),
         ({"key": "a.pem"}, "TLS needs both files"),
         ({"certificate": "a.pem", "key": "b.pem"}, "certificate: a.pem: there is no such file"),
-        ({"names": ["https://train.example"]}, "is no host name"),
-        ({"names": ["train.example:80"]}, "is no host name"),
-        ({"proxy": ["nginx"]}, "is no address"),
-        ({"base": "sigma"}, "is no path"),
-        ({"base": "/sigma/"}, "is no path"),
+        ({"names": ["https://train.example"]}, "is not a host name"),
+        ({"names": ["train.example:80"]}, "is not a host name"),
+        ({"proxy": ["nginx"]}, "is not an address"),
+        ({"base": "sigma"}, "is not a path"),
+        ({"base": "/sigma/"}, "is not a path"),
         ({"read_token": "short"}, "read_token: must have at least 16"),
     ],
 )

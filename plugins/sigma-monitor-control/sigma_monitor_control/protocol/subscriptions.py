@@ -132,7 +132,7 @@ class Following:
         }
 
     def _media(self, trainer: str) -> dict[str, Any]:
-        """Return what changes with media, once there are any: whoever shows them asks for them then."""
+        """Return what changes with media, once there are any: a page then asks for them."""
         version = to_json(self.view.trainer(trainer).media_version())
         return self._describe_change("media", version) if version or "media" in self._seen else {}
 

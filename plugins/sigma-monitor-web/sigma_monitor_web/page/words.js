@@ -153,7 +153,7 @@ export const WORDS = {
   "share.link": ["Link to exactly this", "Link zu genau dem hier"],
   "share.link.note": ["View, zoom, moments and choices; who opens it needs access as well.", "Ansicht, Ausschnitt, Momente und Auswahl; wer ihn öffnet, braucht selbst Zutritt."],
   "share.read": ["Link for people who only watch", "Link für alle, die nur zuschauen"],
-  "share.read.note": ["Whoever has it can watch, and not steer.", "Wer ihn hat, kann zuschauen, aber nicht steuern."],
+  "share.read.note": ["Anyone who has it can watch, but not steer.", "Wer ihn hat, kann zuschauen, aber nicht steuern."],
   "share.again": ["Command that trains this run again", "Befehl, der diesen Lauf noch einmal trainiert"],
   "share.again.note": ["With all settings, and seed {seed}.", "Mit allen Einstellungen und dem Startwert {seed}."],
   "share.again.edits": ["Without the change that was made by hand.|Without the {n} changes that were made by hand.", "Ohne die Änderung, die von Hand gemacht wurde.|Ohne die {n} Änderungen, die von Hand gemacht wurden."],

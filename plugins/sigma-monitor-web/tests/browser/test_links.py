@@ -1,4 +1,4 @@
-"""A link holds what is seen: whoever opens it sees the same; back and forward go where one was."""
+"""A link holds what is seen: anyone who opens it sees the same; back and forward go where one was."""
 
 from __future__ import annotations
 
