@@ -69,8 +69,8 @@ def ones(shape: Sequence[int], dtype: str = "float32") -> Node:
 
 def eye(rows: int, columns: int | None = None, offset: int = 0, dtype: str = "float32") -> Node:
     """Return ``(rows, columns)``, square by default: 1 on the diagonal, ``offset`` columns to its right, else 0."""
-    sides = (rows, rows if columns is None else columns)
-    return cast(equal(iota(sides, 0) + offset, iota(sides, 1)), dtype)
+    sides = (operator.index(rows), operator.index(rows if columns is None else columns))
+    return cast(equal(iota(sides, 0) + operator.index(offset), iota(sides, 1)), dtype)
 
 
 def iota(shape: Sequence[int], axis: int = -1, dtype: str = "int32") -> Node:
@@ -331,7 +331,7 @@ def irfft(y: Array, n: int | None = None, axis: int = -1) -> Array:
     at: int = place(y.shape[:-1], axis)
     last: int = len(y.shape) - 2
     spectrum = permute(y, [*range(at), *range(at + 1, last + 1), at, last + 1])
-    signal = spectra.irfft(spectrum, n=2 * (y.shape[at] - 1) if n is None else n)
+    signal = spectra.irfft(spectrum, n=2 * (y.shape[at] - 1) if n is None else operator.index(n))
     return permute(signal, [*range(at), last, *range(at, last)])
 
 

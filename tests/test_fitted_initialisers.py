@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from attrs import define
 
 from sigma_initialisers import LSUV, Orthogonal
-from sigma_kernel import Environment
+from sigma_kernel import Context, CostLayer, Environment, functions as f
 from sigma_kernel.contracts import Parameter
-from sigma_kernel.errors import SigmaComponentError, SigmaDataError
+from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaDataError
+from sigma_kernel.graph import Node, Spec
 from sigma_kernel.graph.random import Draw
+from sigma_layers import Dense, Input
+from sigma_run.config.examination import examine
 
 pytestmark = pytest.mark.rooms
 ROWS = 5.0 * np.random.default_rng(0).normal(size=(70, 6)) + 1.0
@@ -20,7 +25,7 @@ DEEP = " + ".join(["input(6)", *["dense(12, 'tanh')"] * 4, "output(2)", "squared
 
 
 def prepared(
-    network: str = DEEP, folder: Path | None = None, rows: np.ndarray = ROWS, prepares: bool = True, **settings: Any
+    network: Any = DEEP, folder: Path | None = None, rows: np.ndarray = ROWS, prepares: bool = True, **settings: Any
 ) -> Environment:
     sigma = Environment("fitted", seed=3, precision="float64", folder=folder)
     rule = ("**.weights", LSUV(rows=50, tolerance=1e-3))
@@ -94,6 +99,36 @@ def test_a_run_keeps_the_values_for_resume_replay_and_reset(tmp_path: Path) -> N
 def test_rows_without_differences_are_refused_with_the_address() -> None:
     with pytest.raises(SigmaDataError, match=r"1-dense\.weights: the outputs of its layer do not differ over 50 rows"):
         prepared(rows=np.zeros((70, 6)))
+
+
+def test_a_parameter_that_is_used_several_times_is_fitted_too() -> None:
+    with prepared("input(6) + repeat(3, dense(6) + dense(6), shared=true) + output(2) + squared_difference()") as sigma:
+        first, second = (x for name, x in arrays(sigma).items() if name.endswith("weights") and x.shape == (6, 6))
+        outputs = ROWS[:50]
+        for _ in range(3):
+            outputs = outputs @ first @ second
+    assert outputs.std() == pytest.approx(1.0, rel=1e-3)
+
+
+@define(eq=False)
+class Scaled(CostLayer):
+    """A cost with a parameter that is called as those of layers."""
+
+    def parameters(self, *inputs: Spec) -> Mapping[str, Parameter]:
+        return {"weights": Parameter((2, 2))}
+
+    def forward(self, context: Context, output: Node, targets: Node, weights: Node | None = None) -> Node:
+        return f.mean(f.square(output @ context.parameters["weights"] - targets))
+
+
+def test_a_parameter_of_a_cost_is_refused() -> None:
+    with pytest.raises(SigmaConfigError, match=r"cannot fit .*weights, as its layer is a cost, which has no output"):
+        prepared(Input(6) + Dense(2) + Scaled())
+
+
+def test_a_check_that_reads_no_rows_has_nothing_against_it() -> None:
+    with prepared(prepares=False, epochs=1) as sigma:
+        assert examine(sigma.trainer("trainer")) == []
 
 
 class Wrong(LSUV):

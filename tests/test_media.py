@@ -121,6 +121,7 @@ def test_a_value_that_is_too_large_is_refused() -> None:
     ("make", "text"),
     [
         (lambda: PictureValue(np.zeros(3)), r"PictureValue: has shape \(3,\)\. Pass \(height, width\)"),
+        (lambda: PictureValue([[1.0, 0.5], [0.0]]), "its rows are not equally long"),
         (lambda: PictureValue(np.zeros((3, 4, 2))), r"has shape \(3, 4, 2\)"),
         (lambda: PictureValue(np.zeros((0, 4))), r"has shape \(0, 4\)"),
         (lambda: PictureValue(np.zeros((3, 40_000), np.uint8)), "at most 16,384 pixels along a side"),
@@ -138,6 +139,7 @@ def test_a_value_that_is_too_large_is_refused() -> None:
         (lambda: SoundValue([0.0], 0), r"SoundValue\.rate: must be samples in a second, 1 to 192,000 \(got 0\)"),
         (lambda: SoundValue([0.0], 8000.0), r"SoundValue\.rate"),
         (lambda: TableValue(["a"], [[1], [1, 2]]), "row 1 has 2 cells, and there are 1 columns"),
+        (lambda: TableValue(["a"], 5), r"rows must be a list of rows \(got 5\)"),
         (lambda: TableValue(["a"], [[b"1"]]), r"cells are numbers, texts or None \(got b'1'\)"),
         (lambda: HistogramValue([0, 1], [1, 2]), r"has edges \(2,\) and counts \(2,\)\. Pass one edge more"),
         (lambda: HistogramValue([0, 0, 1], [1, 2]), "edges must be finite, and ascend"),
@@ -148,6 +150,17 @@ def test_a_value_that_is_too_large_is_refused() -> None:
 def test_what_is_no_value_is_refused_with_a_sentence(make: Any, text: str) -> None:
     with pytest.raises(SigmaConfigError, match=text):
         make()
+
+
+@pytest.mark.parametrize("values", [[1e20, 1e20], np.full(4, 3e16, np.float32), [0.0, 5e-324], [1.7e308, 1.7e308]])
+def test_numbers_too_close_for_bins_are_in_one(values: Any) -> None:
+    value = HistogramValue.count(values)
+    assert value.counts.tolist() == [len(values)]
+    assert value.edges[0] <= min(values) <= max(values) <= value.edges[-1]
+
+
+def test_a_rate_of_numpy_is_one() -> None:
+    assert SoundValue([0.0], np.int64(8000)).facts() == SoundValue([0.0], 8000).facts()
 
 
 def test_a_value_does_not_change_with_what_it_was_made_of() -> None:

@@ -15,7 +15,7 @@ from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_operator_local import LocalOperator
 from sigma_optimisers import Cosine, GradientDescent, OneCycle, Product, WarmUp
-from sigma_testing.steering import decisive
+from sigma_testing.steering import decisive, steered_environment
 from sigma_testing.transports.threads import ThreadOperator
 
 pytestmark = pytest.mark.rooms
@@ -97,6 +97,25 @@ def test_a_run_without_an_end_is_refused_before_it_trains() -> None:
             sigma.run(progress=False)
         assert sigma.trainer("trainer").session.moment.iteration == 0
         sigma.trainer("trainer").fit(epochs=1, progress=False)
+
+
+def test_a_swap_to_a_schedule_without_an_end_is_refused_and_training_goes_on() -> None:
+    refused = list[str]()
+
+    def swap(sigma: Environment) -> None:
+        commands = sigma.trainer("trainer").session.commands
+        schedules = {"learning_rate": {"type": "cosine", "total": "run"}}
+        new = {"type": "gradient_descent", "learning_rate": RATE, "schedules": schedules}
+        try:
+            commands.apply(commands.make("swap", slot="optimiser", component=new))
+        except SigmaConfigError as error:
+            refused.append(str(error))
+
+    with steered_environment({5: swap}, last=9) as sigma:
+        sigma.run(progress=False)
+        assert sigma.trainer("trainer").session.moment.iteration == 9
+    assert len(refused) == 1
+    assert "needs the length of the run" in refused[0]
 
 
 def test_a_warm_up_in_epochs_before_one_that_ends_with_the_run_is_refused() -> None:

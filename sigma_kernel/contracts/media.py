@@ -86,7 +86,10 @@ class Media(ABC):
 
 # -- pictures ----------------------------------------------------------------------------------------------------------
 def _read_pixels(given: Any) -> np.ndarray:
-    pixels = np.array(given)
+    try:
+        pixels = np.array(given)
+    except ValueError:
+        raise SigmaConfigError("PictureValue: its rows are not equally long. Pass an array.") from None
     pixels = pixels[..., None] if pixels.ndim == 2 else pixels
     if pixels.ndim != 3 or pixels.shape[2] not in (1, 3) or not 0 < min(pixels.shape) <= max(pixels.shape) <= MOST_SIDE:
         raise SigmaConfigError(
@@ -271,7 +274,7 @@ class SoundValue(Media):
     kind, suffix, media_type = "sound", "wav", "audio/wav"
 
     samples: np.ndarray = field(converter=_read_samples)
-    rate: int = field()
+    rate: int = field(converter=lambda rate: int(rate) if isinstance(rate, np.integer) else rate)
 
     @rate.validator
     def _(self, _: Any, rate: Any) -> None:
@@ -304,7 +307,10 @@ class SoundValue(Media):
 
 # -- tables ------------------------------------------------------------------------------------------------------------
 def _read_rows(given: Any) -> tuple[tuple[Any, ...], ...]:
-    rows = tuple(tuple(x.item() if isinstance(x, np.generic) else x for x in row) for row in given)
+    try:
+        rows = tuple(tuple(x.item() if isinstance(x, np.generic) else x for x in row) for row in given)
+    except TypeError:
+        raise SigmaConfigError(f"TableValue: rows must be a list of rows (got {given!r:.60}).") from None
     if wrong := [x for row in rows for x in row if not (x is None or isinstance(x, str | int | float))]:
         raise SigmaConfigError(f"TableValue: cells are numbers, texts or None (got {wrong[0]!r:.60}).")
     return rows
@@ -397,7 +403,13 @@ class HistogramValue(Media):
     def count(cls, values: Any, bins: int = 30, caption: str = "") -> Self:
         """Return the histogram of all elements that are finite."""
         numbers = np.asarray(values, np.float64)
-        counts, edges = np.histogram(numbers[np.isfinite(numbers)], bins)
+        finite = numbers[np.isfinite(numbers)]
+        try:
+            counts, edges = np.histogram(finite, bins)
+        except ValueError:  # they are too close for so many bins
+            most = np.finfo(np.float64).max
+            around = np.nextafter([finite.min(), finite.max()], [-np.inf, np.inf])
+            counts, edges = np.array([finite.size]), np.clip(around, -most, most)
         return cls(edges, counts, caption=caption)
 
     def encode(self) -> bytes:

@@ -35,7 +35,7 @@ class SigmaFunctionNameError(SigmaGraphError, AttributeError):
     """There is no graph function of this name; ``hasattr`` is False."""
 
 
-class SigmaCallError(SigmaGraphError):
+class SigmaCallError(SigmaGraphError, TypeError):
     """The arguments of a call do not fit the graph function."""
 
 

@@ -12,7 +12,7 @@ from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.settings import finite, ge, gt, whole
 
-MOST = 10  # divisions; each of a layer without an activation and without biases is exact
+MOST = 20  # divisions; each of a layer without an activation and without biases is exact
 
 
 @define(eq=False, kw_only=True)
@@ -48,6 +48,7 @@ class LSUV(Initialiser):
         self, address: str, parameter: Parameter, values: np.ndarray, run: Callable[[np.ndarray], np.ndarray]
     ) -> np.ndarray:
         """Return the values divided by the standard deviation of the outputs, in as many rounds as are needed."""
+        share, before = 1.0, np.inf
         for _ in range(MOST):
             deviation = run(values).std() / self.target
             if not (np.isfinite(deviation) and deviation > 0.0):
@@ -57,5 +58,7 @@ class LSUV(Initialiser):
                 )
             if abs(deviation - 1.0) <= self.tolerance:
                 break
-            values = values / deviation
+            away = abs(np.log(deviation))
+            share, before = share if away < before else share / 2, away  # its layer multiplies by it several times
+            values = values / deviation**share
         return values

@@ -93,6 +93,10 @@ class Initial:
         fitted = self._fitted_values.get(address)
         return parameter.fix_rows(self._draw_values(address, parameter)) if fitted is None else fitted
 
+    def check_values(self, address: str, parameter: Parameter) -> None:
+        """Raise an error for an initialiser that cannot draw a parameter's values; it reads no rows of the data."""
+        self._draw_values(address, parameter)
+
     @cached_property
     def _fitted_values(self) -> dict[str, np.ndarray]:
         """Return the values of the parameters whose initialisers read rows of the data, fitted one after another."""
@@ -114,6 +118,10 @@ class Initial:
         where = f"initialisers.{self.rule(address) or address}"
         if self.rows is None:
             raise SigmaConfigError(f"{where}: asks for rows of the training data, and there are none here. Train it.")
+        if address.partition(".")[0] in {placed.name for placed in self.model.network.costs}:
+            raise SigmaConfigError(
+                f"{where}: cannot fit {address}, as its layer is a cost, which has no output. Match other parameters."
+            )
         run = LayerRun.make(self.model, address, arrays, self.rows(initialiser.reads_rows))
         with introduce_errors(where, initialiser):
             values = np.asarray(initialiser.fit(address, parameter, arrays[address].astype(np.float64), run))

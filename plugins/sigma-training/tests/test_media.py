@@ -116,7 +116,10 @@ def test_a_value_that_is_too_large_is_left_out_with_a_word_and_training_goes_on(
         assert any("hook 'show': shown: a text of 3,000,000 bytes is left out." in text for text in said(sigma))
 
 
-def test_a_full_disk_is_said_once_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("background", [False, True])
+def test_a_full_disk_is_said_once_and_training_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, background: bool
+) -> None:
     from sigma_store.run_folder import FolderRun
 
     write, full = FolderRun.write, [2, 3, 4]
@@ -127,17 +130,23 @@ def test_a_full_disk_is_said_once_and_training_goes_on(tmp_path: Path, monkeypat
         return write(self, name, data, durable)
 
     monkeypatch.setattr(FolderRun, "write", refuse)
-    with small({"show": show()}, tmp_path) as sigma:
+    there = list[Environment]()
+    wait = Do(does=lambda _: there[0].trainer("trainer").session.background.finish(), every=STEP, priority=-9)
+    with small({"show": show(background=background), "wait": wait}, tmp_path) as sigma:
+        there.append(sigma)
         sigma.trainer("trainer").fit(iterations=6)
-        assert places(open_run(sigma.run_folder).media()) == [(0, 1), (0, 5), (0, 6)]
+        run = open_run(sigma.run_folder)
+        assert places(run.media()) == [(0, 1), (0, 5), (0, 6)]
+        assert [run.medium(entry).encode()[:1] for entry in run.media()] == [b"1", b"5", b"6"]
         assert (
             sum("ALARM: media of trainer are left out: media: cannot be written" in text for text in said(sigma)) == 1
         )
 
 
 # -- bits --------------------------------------------------------------------------------------------------------------
-def test_media_change_no_bit_and_a_replay_finds_no_difference(tmp_path: Path) -> None:
-    with small({"show": show()}, tmp_path) as sigma, small({}) as plain:
+@pytest.mark.parametrize("background", [False, True])
+def test_media_change_no_bit_and_a_replay_finds_no_difference(tmp_path: Path, background: bool) -> None:
+    with small({"show": show(background=background)}, tmp_path) as sigma, small({}) as plain:
         for each in (sigma, plain):
             each.trainer("trainer").fit(iterations=7)
         run, with_media = sigma.run_folder, sigma.trainer("trainer")
@@ -145,8 +154,10 @@ def test_media_change_no_bit_and_a_replay_finds_no_difference(tmp_path: Path) ->
         states = [decisive(each)[0] for each in (with_media, plain.trainer("trainer"))]
         assert states[0] == states[1]
         listed = (run / "media.jsonl").read_bytes()
-    with small({"show": show()}) as again:
+    with small({"show": show(background=background)}) as again:
         assert again.replay(run)[1] == {}
+        for value in again.trainer("trainer").history.media():
+            assert value.encode()  # or it is not listed
     assert (run / "media.jsonl").read_bytes() == listed, "a replay writes nothing."
 
 

@@ -73,7 +73,7 @@ def _parameters(stages: Stages) -> None:
         if rule is not None and rule not in failed:
             failed.add(rule)
             with stages.mistakes.locate("initialisers", rule):
-                initial.values(address, parameter)
+                initial.check_values(address, parameter)
                 failed.remove(rule)
 
 

@@ -131,6 +131,7 @@ class MediaRecorder:
     _total: int = field(default=0, init=False)  # bytes of these
     _listed: tuple[Any, list[MediaEntry]] = field(default=(None, []), init=False)  # at a version
     _failing: bool = field(default=False, init=False)  # whether the last value could not be written
+    _unwritten: set[str] = field(factory=set, init=False)  # keys of values that could not be written
     _thinned: int = field(default=0, init=False)  # values that had to go
 
     def limit(self, most: int) -> None:
@@ -156,8 +157,13 @@ class MediaRecorder:
 
         Without ``data``, it is one whose bytes are there. A disk that is full is logged once: values are left out.
         """
-        if self.most:
+        if self.most and not (data is None and self._lacks_bytes(about["key"])):
             self._append({**head, "name": name, **about}, data)
+
+    def _lacks_bytes(self, key: str) -> bool:
+        """Return whether bytes that were to be there are not: the disk was full, or a replay repeats the row alone."""
+        in_memory = isinstance(self.shelf, MediaMemory)
+        return key in self._unwritten or (in_memory and self.shelf.read(f"{FOLDER}{key}") is None)
 
     def _append(self, row: Row, data: bytes | None) -> None:
         try:
@@ -165,9 +171,7 @@ class MediaRecorder:
                 self.shelf.write(f"{FOLDER}{row['key']}", data, durable=False)
             self.shelf.media_log.append(row)
         except SigmaStateError as error:
-            if not self._failing:
-                self.log(f"ALARM: media of {self.trainer} are left out: {error} Training continues.")
-            self._failing = True
+            self._complain(error)
             return
         self._failing = False
         names = ("trainer", "name", "iteration", "epoch", "seconds", "branch", "kind", "key", "size")
@@ -179,6 +183,12 @@ class MediaRecorder:
         self._total += _total([entry])
         if self._total > self.most or len(self._entries) > MOST_MOMENTS:
             self._make_room(row)
+
+    def _complain(self, error: SigmaStateError) -> None:
+        """Log that values are left out, once until one is written again."""
+        if not self._failing:
+            self.log(f"ALARM: media of {self.trainer} are left out: {error} Training continues.")
+        self._failing = True
 
     def _make_room(self, head: Row) -> None:
         """Remove what is too much; say so first, in the row that no reader misses, and in the log."""
@@ -205,9 +215,15 @@ class MediaRecorder:
             self.log(str(error))
 
     def write(self, name: str, data: bytes) -> None:
-        """Write bytes of media; raise SigmaStateError if that fails."""
-        if self.most:
+        """Write bytes of media, which :meth:`keep` lists then; those that a full disk has no room for are left out."""
+        if not self.most:
+            return
+        try:
             self.shelf.write(name, data, durable=False)
+            self._unwritten.discard(name.removeprefix(FOLDER))
+        except SigmaStateError as error:
+            self._unwritten.add(name.removeprefix(FOLDER))
+            self._complain(error)
 
     # -- reading -------------------------------------------------------------------------------------------------------
     def version(self) -> Any:

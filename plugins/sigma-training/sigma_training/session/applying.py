@@ -17,6 +17,7 @@ from sigma_step.initial import Initial
 from sigma_training.session.bindings import settable
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
+from sigma_training.session.goals import check_schedules
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.planning import PlannedRun, accept, restored_run
 from sigma_training.session.progress import Phase
@@ -96,6 +97,7 @@ class Applier:
         recorder = self.current.recorder
         before, at, branch = self._plan_with(self.current.freeze()), recorder.position, recorder.branch
         plan = command.plan(before)
+        _check_length(before.present, plan.run.internals.present)
         if self._changing:
             self._adopt(plan.run.internals)
             return self.current.moment
@@ -173,3 +175,9 @@ class Applier:
             return
         with recorder.on_behalf(by):
             self.checkpoints.ask(command)
+
+
+def _check_length(before: Present, after: Present) -> None:
+    """Raise SigmaConfigError for a new schedule that needs to know when training ends, where nobody does."""
+    if before.progress.underway and after.setup is not before.setup:
+        check_schedules(after)
