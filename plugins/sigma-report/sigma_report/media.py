@@ -43,15 +43,25 @@ def choose_media(stored: StoredRun, most: int, redactor: Redactor) -> ShownMedia
     for entry in entries:
         names.setdefault((entry.trainer, entry.name), []).append(entry)
     several = len({trainer for trainer, _ in names}) > 1
-    each = most
-    while each and sum(entry.size for own in names.values() for entry in _choose(own, each)) > MOST_BYTES:
-        each -= 1
     rows = {
-        (f"{trainer}: {name}" if several else name): (len(own), [*_render(stored, _choose(own, each), redactor)])
-        for (trainer, name), own in names.items()
-        if each
+        (f"{trainer}: {name}" if several else name): (len(names[trainer, name]), [*_render(stored, own, redactor)])
+        for (trainer, name), own in _fit(names, most).items()
     }
     return ShownMedia(len(entries), rows)
+
+
+def _fit(names: Mapping[tuple[str, str], Sequence[MediaEntry]], most: int) -> dict[tuple[str, str], list[MediaEntry]]:
+    """Return as many moments of each name as have room; of names whose last moments have none, the smallest."""
+    for each in range(most, 0, -1):
+        chosen = {key: _choose(own, each) for key, own in names.items()}
+        if sum(entry.size for own in chosen.values() for entry in own) <= MOST_BYTES:
+            return chosen
+    lasts, room = dict[tuple[str, str], list[MediaEntry]](), MOST_BYTES
+    for key, own in sorted(names.items(), key=lambda item: item[1][-1].size):
+        room -= own[-1].size
+        if most and room >= 0:
+            lasts[key] = [own[-1]]
+    return {key: lasts[key] for key in names if key in lasts}
 
 
 def _choose(entries: Sequence[MediaEntry], most: int) -> list[MediaEntry]:

@@ -34,7 +34,7 @@ const FIELDS = [
   ["pins", ["train"], ({ pins }) => pins.map(pinText).join(","), (text) => ({ pins: pinsOf(text) })],
   ["at", ["train"], ({ picked }) => (picked ? String(picked.iteration) : ""), (text) => ({ picked: null, awaited: { at: numeric(text) } })],
   ["branch", ["train"], ({ picked }) => word(picked?.branch?.toString()), (text) => ({ awaited: { branch: numeric(text) } })],
-  ["part", ["data"], ({ part }) => (part === "rows" ? "" : part), (text) => ({ part: text === "profile" ? text : "rows" })],
+  ["part", ["data"], ({ part }) => (part === "rows" ? "" : part), (text) => ({ part: ["map", "profile"].includes(text) ? text : "rows" })],
 ];
 
 const JOINED = [["%2C", ","], ["%40", "@"], ["%3A", ":"]]; // signs that may stay as they are in a hash
@@ -85,11 +85,11 @@ function settle(state) {
   const { trainer, at, branch } = state.awaited;
   if (trainer !== undefined && state.hello) {
     const wanted = trainer || state.hello.trainers[0];
-    store.set({ awaited: { at, branch } });
     if (wanted !== state.trainer && state.hello.trainers.includes(wanted)) look(wanted);
+    store.set({ awaited: { at, branch } }); // only now: the states are those of the wanted one
   } else if (trainer === undefined && Number.isFinite(at) && state.states.length) {
     const picked = kept(state).find((one) => one.iteration === at && (branch === null || branch === undefined || (one.branch ?? branch) === branch));
-    if (picked) store.set({ awaited: {}, picked });
+    store.set({ awaited: {}, picked: picked ?? state.picked });
   }
 }
 

@@ -32,13 +32,14 @@ const INITIAL = {
   fates: {}, // of commands given on this page, by where they were given
   language: "en",
   theme: "system",
+  looks: 0, // grows with each change of colours, of the page or of the system
   axis: "iteration", // iteration, epoch, clock
   logAxis: false, // whether that is logarithmic
   smoothing: 0.9,
   columns: 1, // of charts
   tight: false, // whether the scales of charts end at their values
   folded: [SYSTEM], // names of sections whose charts are folded away
-  gauges: {}, // what a person has changed in the charts of the machine, by chart
+  gauges: {}, // what a person has changed in the charts of the machine, by trainer and chart
   range: null, // [from, to] on the axis while zoomed
   picked: null, // the state chosen for rewinding
   pins: [], // moments that are read: {iteration, second}

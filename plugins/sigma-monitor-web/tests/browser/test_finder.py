@@ -139,6 +139,39 @@ def test_views_actions_and_commands_are_done(training: Any, window: Any) -> None
     page.get_by_role("dialog").wait_for(state="hidden")
 
 
+def test_what_is_done_on_the_charts_that_are_shown_leaves_the_address_as_it_is(window: Any) -> None:
+    page = window.page
+    page.evaluate("() => window.kept.set({ range: [1, 5] })")
+    page.wait_for_function("() => location.hash === '#train?zoom=1,5'")
+    before = page.evaluate("history.length")
+    assert "Logarithmic axis" in search(page, "logarithmic axis").inner_text()
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => location.hash === '#train?log=1&zoom=1,5'")
+    assert page.evaluate("history.length") == before
+
+
+def test_a_refusal_is_shown_beside_the_command_that_was_refused(window: Any) -> None:
+    page, why = window.page, "there is nothing to undo"
+    fate = {"state": "refused", "why": why, "command": "undo"}
+    page.evaluate("fate => window.kept.set({ fates: { 'command.given': fate } })", fate)
+    search(page, "undo")
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_text(why).wait_for()
+    dialog.get_by_label("Which").select_option("rewind")
+    dialog.get_by_text(why).wait_for(state="detached")
+
+
+@pytest.mark.parametrize("size", [(390, 844), (320, 640)])
+def test_a_phone_has_a_button_for_the_palette(training: Any, visit: Any, size: tuple[int, int]) -> None:
+    page = visit(size).page
+    page.goto(training.link)
+    page.get_by_role("button", name="Find anything").click()
+    page.get_by_role("combobox", name="Find anything").wait_for()
+    run, tools = (page.locator(part).bounding_box() for part in (".top .run", ".top .top-end"))
+    assert run["y"] == tools["y"], "they stand in one row"
+
+
 def test_german_and_english_words_find_the_same(window: Any) -> None:
     page = window.page
     for query in ("Netz", "Network"):
@@ -146,6 +179,7 @@ def test_german_and_english_words_find_the_same(window: Any) -> None:
         page.keyboard.press("Escape")
         page.get_by_role("dialog").wait_for(state="hidden")
     page.get_by_role("button", name="DE: auf Deutsch").click()
+    assert page.get_by_role("button", name="Alles finden").get_attribute("title") == "Alles finden (Strg K)"
     page.keyboard.press("Control+k")
     field = page.get_by_role("combobox", name="Alles finden")
     for query in ("one iteration", "eine Iteration"):

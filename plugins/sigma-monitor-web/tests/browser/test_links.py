@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import re
 import shlex
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from attrs import define, field, frozen
+
+from sigma_http.passwords import hash_password
+from sigma_kernel.contracts import StateEntry
+from sigma_monitor_web.accounts import Account, write_accounts
+from sigma_monitor_web.monitor import WebMonitor
+from sigma_testing import FakeTrainerView, FakeView
 
 VENDOR = Path(__file__).parent / "vendor"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -26,6 +37,9 @@ ROUND = """async ([view, patch]) => {
     const state = { ...store.get(), ...patch }, hash = hashOf(state, view);
     return [hash, stateOf(hash, { ...store.get(), spots: {} }), stateOf(`#${view}?x`, state)];
 }"""
+EPOCHS = {"first": 3, "second": 30}  # of the trainers of a pair, at their state of iteration 300
+MOMENT = {"iteration": 400, "epoch": 40, "second": 4.0}
+PASSWORD = "a few words of mine"
 PARTED = """async (hash) => {
     const { token, hash: left } = (await import("./entering.js")).parted(hash);
     return [token, left];
@@ -38,6 +52,49 @@ def enter(window: Any, link: str) -> Any:
     window.page.evaluate(KEEP)
     window.page.wait_for_function("() => window.kept.get().states.length > 0")
     return window.page
+
+
+@frozen(eq=False)
+class OwnStates(FakeTrainerView):
+    """A trainer of a pair: both have a state of the same iteration, after epochs of their own."""
+
+    view: Pair
+    name: str = ""
+
+    def states(self) -> list[StateEntry]:
+        self.view.asked.append(self.name)
+        return [StateEntry(300, EPOCHS[self.name], kept=True, saved=False)]
+
+
+@define(eq=False)
+class Pair(FakeView):
+    """A run of two trainers, which notes whose states were asked for."""
+
+    asked: list[str] = field(factory=list)
+
+    def trainer(self, name: str) -> FakeTrainerView:
+        return OwnStates(self, name)
+
+
+@contextmanager
+def served(view: FakeView, **settings: Any) -> Iterator[str]:
+    """Serve a fake run; return its link."""
+    thread = threading.Thread(target=WebMonitor(open=False, **settings).watch, args=(view,))
+    thread.start()
+    try:
+        while not view.texts:
+            time.sleep(0.01)
+        yield view.texts[0].split()[-1]
+    finally:
+        view.over.set()
+        thread.join()
+
+
+def log_in(page: Any) -> None:
+    form = page.get_by_role("region", name="Log in")
+    form.get_by_label("Name", exact=True).fill("anna")
+    form.get_by_label("Password", exact=True).fill(PASSWORD)
+    form.get_by_role("button", name="Log in").click()
 
 
 def reach(page: Any, hash: str) -> None:
@@ -132,6 +189,48 @@ def test_a_link_to_a_moment_chooses_the_state(training: Any, visit: Any) -> None
     page.keyboard.press("Escape")
     page.keyboard.press(" ")
     playback.get_by_text("Training", exact=True).wait_for()
+
+
+def test_a_moment_of_another_trainer_waits_for_the_states_of_that_trainer(visit: Any) -> None:
+    values = {f"{name}.{key}": value for name in EPOCHS for key, value in MOMENT.items()}
+    window, view = visit(), Pair(names=[*EPOCHS], values=values)
+    with served(view) as link:
+        page = window.page
+        page.goto(link.replace("#", "#train?trainer=second&at=300&"))
+        page.get_by_text("Rewind to 300, after epoch 30?").wait_for()
+        assert "first" not in view.asked
+        page.evaluate("() => { location.hash = '#train?trainer=first&at=300'; }")
+        page.get_by_text("Rewind to 300, after epoch 3?").wait_for()
+        page.get_by_role("button", name="first", exact=True).click()
+        page.get_by_role("group", name="Another trainer").get_by_role("button", name="second").click()
+        page.get_by_text("Rewind to 300").wait_for(state="detached")  # it would be a command for the other one
+        page.evaluate(KEEP)
+        page.wait_for_function("() => window.kept.get().states.some((one) => one.epoch === 30)")
+        assert window.complaints == []
+
+
+def test_a_moment_that_there_is_not_is_no_longer_waited_for(training: Any, visit: Any) -> None:
+    page = enter(visit(), training.link.replace("#", "#train?at=0.5&"))
+    page.wait_for_function("() => window.kept.get().awaited.at === undefined")
+    assert page.evaluate(STATE)["picked"] is None
+
+
+def test_who_may_no_longer_watch_is_asked_to_log_in_again(visit: Any, tmp_path: Path) -> None:
+    people, anna = tmp_path / "people", {"anna": Account("anna", "steer", hash_password(PASSWORD))}
+    write_accounts(people, anna)
+    with served(FakeView(), accounts=str(people)) as link:
+        page = visit().page
+        page.goto(link)
+        log_in(page)
+        page.get_by_text("connected", exact=True).wait_for()
+        people.unlink()
+        page.get_by_role("heading", name="Log in", exact=True).wait_for()
+        assert not page.get_by_text("This link is invalid").count()
+        log_in(page)
+        page.get_by_role("alert").filter(has_text="The accounts cannot be read now.").wait_for()
+        write_accounts(people, anna)
+        log_in(page)
+        page.get_by_text("connected", exact=True).wait_for()
 
 
 def test_back_and_forward_go_where_one_was(training: Any, visit: Any) -> None:

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -25,26 +26,37 @@ MEASURED = {
     "system.memory.machine": np.full(POINTS, 3.5),
     "system.gpu0.busy": np.full(POINTS, 0.75),
 }
+SURFACE = """async () => (await import("./charts/palette.js")).palette().surface"""
+
+
+@contextmanager
+def shown(visit: Any, *trainers: str) -> Iterator[Any]:
+    """Return the view Train of a run whose machine was measured by each of its trainers."""
+    measured = {f"{trainer}.{name}": values for trainer in trainers for name, values in MEASURED.items()}
+    entries = {name: AddressEntry(name, "number", float(values[-1])) for name, values in measured.items()}
+    values = {name: float(values[-1]) for name, values in measured.items()}
+    moment = {"iteration": POINTS, "epoch": 5, "second": POINTS / 10}
+    moments = {f"{trainer}.{name}": value for trainer in trainers for name, value in moment.items()}
+    view = FakeView(measured=measured, entries_of=entries, values={**values, **moments}, names=[*trainers])
+    thread = threading.Thread(target=WebMonitor(open=False).watch, args=(view,))
+    thread.start()
+    try:
+        while not view.texts:
+            time.sleep(0.01)
+        window = visit()
+        window.page.goto(view.texts[0].split()[-1])
+        yield window.page
+        assert window.complaints == []
+    finally:
+        view.over.set()
+        thread.join()
 
 
 @pytest.fixture
 def page(visit: Any) -> Iterator[Any]:
-    """Return the view Train of a run whose machine was measured."""
-    measured = {f"trainer.{name}": values for name, values in MEASURED.items()}
-    entries = {name: AddressEntry(name, "number", float(values[-1])) for name, values in measured.items()}
-    values = {name: float(values[-1]) for name, values in measured.items()}
-    moment = {"trainer.iteration": POINTS, "trainer.epoch": 5, "trainer.second": POINTS / 10}
-    view = FakeView(measured=measured, entries_of=entries, values={**values, **moment})
-    thread = threading.Thread(target=WebMonitor(open=False).watch, args=(view,))
-    thread.start()
-    while not view.texts:
-        time.sleep(0.01)
-    window = visit()
-    window.page.goto(view.texts[0].split()[-1])
-    yield window.page
-    assert window.complaints == []
-    view.over.set()
-    thread.join()
+    """Return the view Train of a run of one trainer whose machine was measured."""
+    with shown(visit, "trainer") as found:
+        yield found
 
 
 def test_the_machine_is_a_section_that_unfolds_on_the_axis_of_the_curves(page: Any) -> None:
@@ -78,3 +90,29 @@ def test_a_chart_of_the_machine_can_be_changed_and_stays_in_its_section(page: An
     menu = memory.get_by_role("group", name="Options of Memory, GiB")
     assert not menu.get_by_role("button", name="Remove").count()
     assert menu.get_by_role("button", name="CSV").count() == 1
+
+
+def test_a_change_of_a_chart_of_the_machine_is_of_its_trainer(visit: Any) -> None:
+    with shown(visit, "one", "two") as page:
+        page.get_by_role("button", name="System", exact=True).click()
+        machine = page.get_by_role("region", name="Memory, GiB").get_by_role("button", name=re.compile("^machine"))
+        machine.click()
+        for now, then, pressed in (("one", "two", "true"), ("two", "one", "false")):
+            page.get_by_role("button", name=now, exact=True).click()
+            page.get_by_role("group", name="Another trainer").get_by_role("button", name=then).click()
+            page.get_by_role("button", name=then, exact=True).wait_for()
+            machine.wait_for()
+            assert machine.get_attribute("aria-pressed") == pressed
+
+
+def test_colours_follow_the_theme_in_every_view(page: Any) -> None:
+    page.get_by_role("link", name="Journal", exact=True).click()
+    light = page.evaluate(SURFACE)
+    for _ in ("light", "dark"):
+        page.keyboard.press("t")
+    dark = page.evaluate(SURFACE)
+    assert dark != light
+    page.keyboard.press("t")  # as the system
+    assert page.evaluate(SURFACE) == light
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"dark => ({SURFACE})().then((now) => now === dark)", arg=dark)

@@ -1,5 +1,5 @@
 // The charts on one time axis: the bar above them, the lanes in their sections, the axis, and what the pointer reads.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../lib.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib.js";
 import { MediaLanes } from "../media/lanes.js";
 import { Advice } from "../widgets/advice.js";
 import { Icon } from "../widgets/icon.js";
@@ -10,7 +10,7 @@ import { save } from "./export.js";
 import { useGestures } from "./gestures.js";
 import { Canvas, Lane } from "./lane.js";
 import { prepare } from "./paint.js";
-import { forgetPalette, whilePrinting } from "./palette.js";
+import { whilePrinting } from "./palette.js";
 import { paintAll } from "./queue.js";
 import { Reading } from "./reading.js";
 import { paintRuler } from "./ruler.js";
@@ -70,7 +70,6 @@ export function Board() {
   const { lanes: all, change, remove, move, add, reset } = useSystem(useLanes());
   const grouped = sections(all), lanes = grouped.flatMap(([name, mine]) => (state.folded.includes(name) ? [] : mine));
   const phone = matchMedia(PHONE).matches, small = phone || columns > 1;
-  useMemo(forgetPalette, [state.theme, matchMedia("(prefers-color-scheme: dark)").matches, matchMedia("(forced-colors: active)").matches]);
   usePrinting(host);
   const bare = makeScene(state, lanes), shapes = useShapes(lanes, bare, { small, tight, width: cell });
   const fit = (at, more) => { const made = placed(bare, shapes, { ...more, held: held.current[at] }); held.current[at] = made.frame; return made; };

@@ -11,6 +11,6 @@ export function useSystem(all) {
   const folded = useStore((state) => state.folded.includes(SYSTEM)), mine = useMemo(() => systemLanes(entries, trainer, own), [entries, trainer, own, language]);
   const addresses = folded ? [] : mine.flatMap((lane) => series(lane, entries, trainer).map((entry) => entry.address));
   useEffect(() => (addresses.length ? alsoWant(addresses) : undefined), [addresses.join(" ")]);
-  const change = (id, patch) => store.set(({ gauges }) => ({ gauges: { ...gauges, [id]: { ...gauges[id], ...patch } } }));
+  const key = (id) => `${trainer}.${id}`, change = (id, patch) => store.set(({ gauges }) => ({ gauges: { ...gauges, [key(id)]: { ...gauges[key(id)], ...patch } } }));
   return { ...all, lanes: useMemo(() => [...all.lanes, ...mine], [all.lanes, mine]), change: (id, patch) => (isSystem(id) ? change : all.change)(id, patch) };
 }

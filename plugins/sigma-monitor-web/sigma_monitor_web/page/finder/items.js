@@ -9,7 +9,7 @@ const press = (selector) => () => document.querySelector(selector)?.click();
 
 // Do something on the charts, which may not be there yet.
 const onCharts = (act) => () => {
-  location.hash = "train";
+  if (location.hash.split("?")[0] !== "#train") location.hash = "train";
   requestAnimationFrame(act);
 };
 

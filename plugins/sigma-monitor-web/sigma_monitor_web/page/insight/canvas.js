@@ -82,7 +82,7 @@ function moved(hand, [across, down], grows) {
 
 // `looks`: {groups, chosen, surface: colours of its classes}; choose(places, adds); point(place) of the point under the pointer, -1 for none.
 export function Canvas({ cloud, surface, looks, choose, point, label }) {
-  const at = useRef(null), now = useRef(scene()).current, due = useRef(0), last = useRef(looks), theme = useStore((state) => state.theme);
+  const at = useRef(null), now = useRef(scene()).current, due = useRef(0), last = useRef(looks), theme = useStore((state) => state.looks);
   last.current = looks;
   const draw = () => {
     due.current ||= requestAnimationFrame(() => {

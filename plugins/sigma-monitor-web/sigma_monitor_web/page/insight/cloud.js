@@ -1,5 +1,5 @@
 // A cloud of points: its typed arrays, its place on a canvas, its way from one map to the next. Pure but for painting.
-import { bytes } from "./paint.js";
+import { bytes, numbers } from "./paint.js";
 
 const AIR = 0.06; // around the points, as a share of the canvas
 const LONG = 600; // milliseconds of a movement
@@ -115,8 +115,6 @@ export function nearest(px, py, at, { x, y }, most) {
 }
 
 // -- colours ----------------------------------------------------------------------------------------------------------
-const numbers = (colour) => colour.match(/[\d.]+/g)?.slice(0, 3).map(Number) ?? [128, 128, 128];
-
 // Colours of classes: the series of the page, and beyond these a circle of hues, lighter on dark paper.
 export function hues(count, colours, series) {
   if (count <= series.length) return series.slice(0, count).map((name) => colours[name]);

@@ -10,6 +10,8 @@ import { count, figure } from "../numbers.js";
 import { t } from "../words.js";
 
 export const HISTORY = ["mislabelled", "forgotten", "late", "never"]; // orders of rows by what became of them
+export const ordersOf = (classes) => (classes.length ? HISTORY : ["mislabelled"]); // a network of numbers never predicts a wrong class
+const UNSEEN = "nothing is recorded"; // begins why there is no history yet
 const HOOK = "row_history", WIDE = 60, HIGH = 14, TALL = 132, MOST = SERIES.length;
 
 const known = (losses) => losses.filter((value) => value !== null);
@@ -28,7 +30,7 @@ function placed(losses, width, height, most) {
 
 export function Spark({ losses }) {
   const most = Math.max(1e-12, ...known(losses)), line = placed(losses, WIDE, HIGH, most).filter(Boolean);
-  return html`<svg class="spark" viewBox=${`0 0 ${WIDE} ${HIGH}`} preserveAspectRatio="none" aria-hidden="true"><polyline points=${line.map((at) => at.map((value) => value.toFixed(1)).join()).join(" ")} /></svg>`;
+  return html`<svg class="loss-spark" viewBox=${`0 0 ${WIDE} ${HIGH}`} preserveAspectRatio="none" aria-hidden="true"><polyline points=${line.map((at) => at.map((value) => value.toFixed(1)).join()).join(" ")} /></svg>`;
 }
 
 function paint(rows, most) {
@@ -67,8 +69,8 @@ export function Past({ trainer, split, rows, grown }) {
 // Why there is no record of a split, and what records it.
 export function Record({ split, why }) {
   const steers = useStore(maySteer), fate = useStore((state) => state.fates[HOOK]), name = split === "training" ? HOOK : `${HOOK}_${split}`;
-  const there = useStore((state) => state.hooks.some((one) => one.name === name));
+  const there = useStore((state) => state.hooks.some((one) => one.name === name)), unseen = why.includes(UNSEEN);
   const attach = () => command("attach", { name, hook: { type: HOOK, on: split, every: seldom() } }, HOOK, `${t("did.attach")} ${name}`);
-  return html`<div class="unseen wide"><p>${there ? t("past.waits") : steers ? t("past.could") : why}</p>${steers && !there ? html`<button type="button" disabled=${fate?.state === "pending"} onClick=${attach}>${t("past.attach")}</button>` : null}
+  return html`<div class="unseen wide"><p>${!unseen ? why : there ? t("past.waits") : steers ? t("past.could") : why}</p>${unseen && steers && !there ? html`<button type="button" disabled=${fate?.state === "pending"} onClick=${attach}>${t("past.attach")}</button>` : null}
     ${fate ? html`<${Fate} fate=${fate} />` : null}</div>`;
 }

@@ -18,7 +18,7 @@ const KINDS = ["picture", "text", "sound", "table", "histogram"]; // in the orde
 const SIZES = { picture: [72, 72], text: [144, 72], sound: [72, 36], table: [72, 72], histogram: [88, 48] }; // width and height of thumbnails
 const TOP = 18, BELOW = 10; // pixels above thumbnails, for the moments, and below
 const FIRST = 6; // rows that are shown before a person asks for all
-const RULER = 28, OFTEN = 2000; // pixels; milliseconds between two looks at what is new
+const RULER = 28, OFTEN = 2000, CALM = 150; // pixels; milliseconds between two looks at what is new, and until a zoom has come to rest
 
 // What changes with media, but no more often than each `OFTEN`.
 function useNews() {
@@ -29,6 +29,16 @@ function useNews() {
     return () => clearTimeout(soon);
   }, [version, seen]);
   return seen;
+}
+
+// A value that has not changed for a while.
+function useRested(value) {
+  const [rested, rest] = useState(value);
+  useEffect(() => {
+    const soon = setTimeout(() => rest(value), CALM);
+    return () => clearTimeout(soon);
+  }, [value]);
+  return rested;
 }
 
 function paintRow(pen, { scene, all, placed, tall }) {
@@ -77,7 +87,7 @@ const order = ([a, own], [b, other]) => KINDS.indexOf(own.entries.at(-1).kind) -
 
 export function MediaLanes({ scene, ruled }) {
   const trainer = useStore((state) => state.trainer), there = useStore((state) => state.media !== null), news = useNews();
-  const span = useStore((state) => (state.range && state.axis !== "clock" ? JSON.stringify(state.range) : ""));
+  const span = useRested(useStore((state) => (state.range && state.axis !== "clock" ? JSON.stringify(state.range) : "")));
   const { result } = useAsked("media", there ? { trainer, ...(span ? { span: JSON.parse(span) } : {}) } : null, news);
   const [shown, show] = useState(null), [whole, open] = useState(false), back = useRef(null);
   const rows = there ? Object.entries(result ?? {}).sort(order) : [], seen = whole ? rows : rows.slice(0, FIRST);

@@ -5,7 +5,7 @@ import { count, duration, figure } from "../numbers.js";
 import { t } from "../words.js";
 
 const TALL = 40; // of the box in which a histogram is drawn
-const MOST_ROWS = 200; // of a table that is shown
+const MOST_ROWS = 200, SQUARES = 40; // rows of a table that is shown; rows and columns of one that is drawn small
 
 // The moment of an entry in words.
 export const when = (entry) => [t("at.epoch", { n: count(entry.epoch) }), t("at.iteration", { n: count(entry.iteration) }), ...(entry.branch ? [t("branch", { n: entry.branch })] : [])].join(", ");
@@ -15,12 +15,13 @@ export const about = (name, entry) => [name, when(entry), entry.caption].filter(
 function Bars({ value: { counts, edges }, label }) {
   const most = Math.max(...counts) || 1, d = counts.map((one, i) => `M${i},${TALL}h.92v${-(one / most) * TALL}h-.92z`).join("");
   const says = t("media.histogram.says", { low: figure(edges[0]), high: figure(edges.at(-1)), most: count(Math.max(...counts)) });
-  return html`<svg class="bars-of" viewBox=${`0 0 ${counts.length} ${TALL}`} preserveAspectRatio="none" role=${label ? "img" : undefined} aria-label=${label ? says : undefined} aria-hidden=${label ? undefined : "true"}><path d=${d} /></svg>`;
+  return html`<svg class="counts" viewBox=${`0 0 ${counts.length} ${TALL}`} preserveAspectRatio="none" role=${label ? "img" : undefined} aria-label=${label ? says : undefined} aria-hidden=${label ? undefined : "true"}><path d=${d} /></svg>`;
 }
 
 // How dark a cell is: the share of the largest number, with its root, so that few are seen beside many.
 export function heats({ rows, heat }) {
-  const most = Math.max(0, ...rows.flat().filter(Number.isFinite));
+  let most = 0;
+  for (const row of rows) for (const cell of row) if (Number.isFinite(cell)) most = Math.max(most, cell);
   return (cell) => (heat && Number.isFinite(cell) && most > 0 && cell > 0 ? Math.sqrt(cell / most) : 0);
 }
 
@@ -29,7 +30,7 @@ const darken = (share) => (element) => element?.style.setProperty("--heat", `${M
 // A table that is too small to be read: its cells as squares.
 function Squares({ value }) {
   const heat = heats({ ...value, heat: true });
-  return html`<span class="squares" aria-hidden="true" ref=${(element) => element?.style.setProperty("--across", String(Math.max(1, value.columns.length)))}>${value.rows.slice(0, 40).map((row, y) => row.map((cell, x) => html`<i key=${`${y}.${x}`} ref=${darken(heat(cell))}></i>`))}</span>`;
+  return html`<span class="squares" aria-hidden="true" ref=${(element) => element?.style.setProperty("--across", String(Math.min(SQUARES, Math.max(1, value.columns.length))))}>${value.rows.slice(0, SQUARES).map((row, y) => row.slice(0, SQUARES).map((cell, x) => html`<i key=${`${y}.${x}`} ref=${darken(heat(cell))}></i>`))}</span>`;
 }
 
 function Cells({ value }) {

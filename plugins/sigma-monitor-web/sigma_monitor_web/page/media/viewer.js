@@ -13,10 +13,16 @@ const MOST = 1000; // moments that are stepped through
 
 const OWN = "input, audio, pre, .scroll"; // elements with arrow keys of their own
 
+// The place of an entry among those that are stepped through, or of the last one before it.
+function placeOf(all, entry) {
+  const exact = all.findIndex((one) => same(one, entry));
+  return exact >= 0 ? exact : Math.max(0, all.findLastIndex((one) => one.branch === entry.branch && one.iteration <= entry.iteration));
+}
+
 export function Viewer({ name, entry, known, show }) {
   const dialog = useRef(null), trainer = useStore((state) => state.trainer), version = useStore((state) => state.media);
   const { result } = useAsked("media", { trainer, name, most: MOST }, JSON.stringify(version)), all = result?.[name]?.entries ?? known;
-  const at = Math.max(0, all.findIndex((one) => same(one, entry))), { value, why } = useMedium(entry);
+  const at = placeOf(all, entry), total = result?.[name]?.total ?? all.length, { value, why } = useMedium(entry);
   useEffect(() => { dialog.current.showModal(); }, []);
   const go = (to) => { const one = all[Math.min(all.length - 1, Math.max(0, to))]; if (one) show(one); };
   const key = (event) => {
@@ -32,7 +38,7 @@ export function Viewer({ name, entry, known, show }) {
     <div class="steps"><button class="icon" type="button" aria-label=${t("media.before")} disabled=${at === 0} onClick=${() => go(at - 1)}><${Icon} name="left" /></button>
       <input type="range" min="0" max=${Math.max(1, all.length - 1)} value=${at} disabled=${all.length < 2} aria-label=${t("media.moment")} aria-valuetext=${when(entry)} onInput=${(event) => go(Number(event.target.value))} />
       <button class="icon" type="button" aria-label=${t("media.after")} disabled=${at >= all.length - 1} onClick=${() => go(at + 1)}><${Icon} name="right" /></button>
-      <span class="note">${t("media.of", { at: count(at + 1), n: count(all.length) })}</span>
+      <span class="note">${total > all.length ? "" : t("media.of", { at: count(at + 1), n: count(all.length) })}</span>
       <form method="dialog"><button class="primary">${t("close")}</button></form></div>
   </dialog>`;
 }

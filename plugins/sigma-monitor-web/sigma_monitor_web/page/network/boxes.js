@@ -29,7 +29,7 @@ export const ownersOf = (node, optimisers) => (optimisers.length < 2 ? [] : opti
 
 function linesOf(node, optimisers) {
   if (node.kind === "optimiser") return [t("graph.updates", { n: node.optimiser.updates.length })];
-  const number = node.layers.reduce((sum, layer) => sum + parametersOf(layer), 0), parameters = number ? [`${count(number)} ${t("network.parameters", { n: number })}`] : [];
+  const number = node.layers.reduce((sum, layer) => sum + parametersOf(layer), 0), parameters = number ? [t("graph.parameters", { n: count(number) })] : [];
   const by = ownersOf(node, optimisers).map((i) => optimiserName(optimisers[i].name));
   if (node.group) return [[t("graph.layers", { n: node.layers.length }), ...parameters].join(" · "), ...(by.length ? [by.join(", ")] : [])];
   const [layer] = node.layers, weight = layer.settings.weight;

@@ -35,7 +35,7 @@ export function Header({ views, view, help }) {
     <nav aria-label=${t("views")}>${views.map((one) => html`<a key=${one.name} href=${`#${one.name}`} aria-current=${one.name === view ? "page" : undefined}>${t(`view.${one.name}`)}</a>`)}</nav>
     <div class="top-end">
       <${Connection} />
-      <button class="quiet icon" id="find" type="button" aria-label=${t("find")} title=${`${t("find")} (Ctrl K)`} aria-keyshortcuts="Control+K Meta+K" onClick=${() => store.set({ finding: true })}><${Icon} name="find" /></button>
+      <button class="quiet icon" id="find" type="button" aria-label=${t("find")} title=${`${t("find")} (${t("key.control.k")})`} aria-keyshortcuts="Control+K Meta+K" onClick=${() => store.set({ finding: true })}><${Icon} name="find" /></button>
       <${Menu} label=${t("share")} icon="link">${() => html`<${Link} /><${Others} /><${Again} /><${Notify} />`}<//>
       <${Arrange} view=${view} />
       <button class="quiet icon text" id="language" type="button" aria-label=${t("language")} title=${t("language")} onClick=${nextLanguage}>${language === "en" ? "DE" : "EN"}</button>

@@ -5,7 +5,7 @@ import { useAsked, useEdited, usePace } from "../insight/asking.js";
 import { Balance, Confusion } from "../insight/confusion.js";
 import { DataMap } from "../insight/map.js";
 import { Parts } from "../insight/parts.js";
-import { HISTORY, Past, Record, told } from "../insight/past.js";
+import { HISTORY, Past, Record, ordersOf, told } from "../insight/past.js";
 import { Profile } from "../insight/profile.js";
 import { Tiles, word } from "../insight/rows.js";
 import { Table } from "../insight/table.js";
@@ -20,7 +20,7 @@ const OFTEN = 4000; // milliseconds between two looks at a history that grows
 function Filters({ splits, classes, filter, change }) {
   const choose = (patch) => change({ ...filter, start: 0, predicted: null, ...patch });
   return html`<label class="inline">${t("data.split")}<select value=${filter.split} onChange=${(event) => choose({ split: event.target.value })}>${Object.keys(splits).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
-    <label class="inline">${t("data.order")}<select value=${filter.order} onChange=${(event) => choose({ order: event.target.value })}>${["worst", "best", "excluded", ...HISTORY].map((one) => html`<option key=${one} value=${one}>${t(`data.order.${one}`)}</option>`)}</select></label>
+    <label class="inline">${t("data.order")}<select value=${filter.order} onChange=${(event) => choose({ order: event.target.value })}>${["worst", "best", "excluded", ...ordersOf(classes)].map((one) => html`<option key=${one} value=${one}>${t(`data.order.${one}`)}</option>`)}</select></label>
     ${classes.length && !HISTORY.includes(filter.order) ? html`<label class="inline">${t("data.class")}<select value=${filter.label === null ? "" : classes.indexOf(filter.label)} onChange=${(event) => choose({ label: event.target.value === "" ? null : classes[Number(event.target.value)] })}><option value="">${t("data.class.all")}</option>${classes.map((name, i) => html`<option key=${i} value=${i}>${word(name)}</option>`)}</select></label>` : null}
     ${filter.predicted === null ? null : html`<button class="mini" type="button" onClick=${() => choose({ label: null })}>${t("data.as", { name: word(filter.predicted) })} ×</button>`}`;
 }
@@ -43,6 +43,8 @@ function Rows({ splits, trainer, filter, change, again, refresh }) {
   const rows = (found?.rows ?? []).map((one) => ({ ...one, ...(past ? told(one, filter.order) : {}), label: one.label ?? shown[one.row]?.label }));
   const names = useAsked("columns", { trainer }).result ?? {}, drawn = !wanted.length || Object.values(shown).some((one) => one.picture) || !Object.keys(shown).length;
   useEffect(() => choose(new Set()), [JSON.stringify(filter)]);
+  // A link, or rows that have gone, may leave the part behind the last row.
+  useEffect(() => { if (found?.total && !wanted.length && filter.start >= found.total) change({ ...filter, start: PAGE * Math.floor((found.total - 1) / PAGE) }); }, [found?.total, wanted.length, filter.start]);
   const title = t(`data.title.${filter.order}`);
   return html`<section class="card rows-card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows" class="sr">${title}</h2><${Filters} splits=${splits} classes=${classes} filter=${filter} change=${change} />
       <span class="note push">${found ? t("data.of", { n: count(rows.length), all: count(found.total) }) : ""}${found && asks && !past && found.at !== null ? ` · ${t("data.at", { at: count(found.at) })}` : ""}</span><button class="quiet mini" type="button" onClick=${refresh}>${t("data.again")}</button></div>

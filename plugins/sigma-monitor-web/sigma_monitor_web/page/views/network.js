@@ -20,6 +20,7 @@ const LOW = 240; // pixels of the details that are seen below the graph, at leas
 const NONE = [];
 const TOLD = ["units", "activation", "rate", "filters", "size", "stride", "padding", "targets", "weight", "section"];
 const USUAL = { weight: 1, padding: 0 }; // not worth telling
+const SWAPS = ["swap", "undo", "rewind", "reset"]; // commands after which other components may be in force
 
 export const shape = (sides) => (sides && sides.length ? sides.map(count).join(" × ") : t("network.scalar"));
 const size = (sides) => sides.reduce((product, one) => product * one, 1);
@@ -27,6 +28,9 @@ const parameters = (layer) => Object.values(layer.parameters).reduce((sum, sides
 const weighty = (layer) => Object.values(layer.parameters).some((sides) => size(sides) > 1);
 const setting = (value) => (Array.isArray(value) ? value.map(setting).join(" × ") : typeof value === "number" ? exact(value) : String(value).split(":").at(-1));
 const settings = (layer) => TOLD.filter((name) => ![null, undefined, "", "identity"].includes(layer.settings[name]) && layer.settings[name] !== USUAL[name]).map((name) => [name, setting(layer.settings[name])]);
+
+// The number of the last of them in the journal: it repeats the requests about the network.
+const lastSwap = (journal) => journal.findLast?.(([, row]) => SWAPS.includes(row.command))?.[0] ?? 0;
 
 function Layer({ layer, before, most, chosen, choose }) {
   const own = parameters(layer), bar = useRef(null), told = settings(layer).find(([name]) => name !== "targets" && name !== "section");
@@ -103,7 +107,7 @@ function Chosen({ layer, layers, work, trainer, place }) {
 }
 
 export function Network() {
-  const trainer = useStore((state) => state.trainer), changes = useStore((state) => state.status?.status);
+  const trainer = useStore((state) => state.trainer), changes = useStore((state) => `${state.status?.status} ${lastSwap(state.journal)}`);
   const { result: layers, why } = useAsked("network", { trainer }, changes), work = useAsked("work", { trainer }, changes).result ?? NONE, [name, choose] = useSpot("network.layer", ""), place = useRef(null);
   if (why || (layers && !layers.length)) return html`<section class="card" aria-labelledby="h-layers"><div class="card-head"><h2 id="h-layers">${t("network.layers")}</h2></div><p class="empty">${why || t("network.none")}</p></section>`;
   if (!layers) return html`<section class="card"><p class="empty">${t("loading")}</p></section>`;

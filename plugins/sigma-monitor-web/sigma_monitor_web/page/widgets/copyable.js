@@ -1,6 +1,5 @@
 // A text to take along: a field, and a button that copies it.
-import { html, useRef, useState } from "../lib.js";
-import { announce } from "../announce.js";
+import { html, useEffect, useRef, useState } from "../lib.js";
 import { t } from "../words.js";
 
 // Copy a text; where the browser does not allow that, select it in its field.
@@ -17,11 +16,8 @@ async function copied(text, field) {
 
 export function Copyable({ label, text, note = "" }) {
   const field = useRef(null), [told, say] = useState("");
-  const copy = async () => {
-    const key = (await copied(text, field.current)) ? "copied.done" : "copied.not";
-    say(t(key));
-    announce(t(key));
-  };
+  useEffect(() => say(""), [text]);
+  const copy = async () => say(t((await copied(text, field.current)) ? "copied.done" : "copied.not"));
   return html`<div class="copyable"><label class="stack">${label}<input ref=${field} type="text" readonly value=${text} onFocus=${(event) => event.target.select()} /></label>
-    <button class="primary" type="button" disabled=${!text} onClick=${copy}>${t("copy")}</button><p class="note">${told || note}</p></div>`;
+    <button class="primary" type="button" disabled=${!text} onClick=${copy}>${t("copy")}</button><p class="note" role="status">${told || note}</p></div>`;
 }

@@ -23,11 +23,10 @@ export function Others() {
     ${person ? html`<p class="row"><span class="note">${t("login.as", { name: person })}</span><button class="quiet push" type="button" onClick=${logOut}>${t("login.leave")}</button></p>` : null}`;
 }
 
-// A switch for notifications: the browser asks once it is pressed.
+// A switch for notifications: the browser asks once it is pressed. Each answer is a state of its own, so that a refusal is drawn.
 export function Notify() {
-  const [on, set] = useState(wanted()), state = permission();
-  const why = state === "unsupported" ? t("notify.unsupported") : state === "denied" ? t("notify.denied") : "";
-  return html`<label class="check"><input type="checkbox" checked=${on} disabled=${Boolean(why)} onChange=${(event) => want(event.target.checked).then(set)} /> ${t("notify.me")}</label>${why ? html`<p class="note">${why}</p>` : null}`;
+  const [{ on }, set] = useState({ on: wanted() }), reason = `notify.${permission()}`, why = t.has(reason) ? t(reason) : "";
+  return html`<label class="check"><input type="checkbox" checked=${on} disabled=${Boolean(why)} onChange=${(event) => want(event.target.checked).then((granted) => set({ on: granted }))} /> ${t("notify.me")}</label>${why ? html`<p class="note">${why}</p>` : null}`;
 }
 
 export function Again() {
