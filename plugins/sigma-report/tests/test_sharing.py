@@ -639,6 +639,9 @@ def test_how_many_moments_are_shown_is_a_choice_within_a_size(
     monkeypatch.setattr("sigma_report.media.MOST_BYTES", 1000)
     assert main(["share", str(shown), "--media", "100", "--save", str(file)]) == 0
     assert 0 < len(figures(file.read_text())) < 40
+    monkeypatch.setattr("sigma_report.media.MOST_BYTES", 120)
+    assert main(["share", str(shown), "--media", "100", "--save", str(file)]) == 0
+    assert 0 < len(figures(file.read_text())) < 4, "the last moments of the smallest names"
 
 
 def test_a_damaged_medium_is_left_out_with_a_word(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
