@@ -265,7 +265,8 @@ def test_files_in_the_working_directory_are_no_modules_of_processes(
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
     assert watch_import("acme-plain").faults == []
-    assert indexed.choose_installer()[1] == "-P"
+    installer = indexed.choose_installer()
+    assert installer[1] == "-P" or Path(installer[0]).name == "uv"
 
 
 def test_an_import_that_does_not_end_is_ended(distribution: Any) -> None:

@@ -69,6 +69,7 @@ def test_a_configuration_of_ones_own_is_trained_again_by_the_copy_in_the_run_fol
 ) -> None:
     monkeypatch.chdir(folder)
     text = (run / "config.toml").read_text().replace('name = "iris"', 'name = "mine_of_it"')
+    text = text.replace('folder = ".."', 'folder = "runs"')  # of a copy beside the runs
     (folder / "mine.toml").write_text(text.replace("seed = 7", "seed = 8"))
     own = train(folder, "run", "mine.toml")
     found = reproduce(own)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from types import FrameType
 from typing import Any, TextIO
 
@@ -89,7 +89,10 @@ def _wait_for_threads(before: set[threading.Thread]) -> list[threading.Thread]:
     end = time.monotonic() + PATIENCE
     new = [thread for thread in {*threading.enumerate()} - before if not thread.name.startswith(OWN)]
     for thread in new:
-        thread.join(max(0.0, end - time.monotonic()))
+        while thread.ident is None and time.monotonic() < end:  # it is about to start, and cannot be joined
+            time.sleep(0.001)
+        with suppress(RuntimeError):  # it did not start in all that time
+            thread.join(max(0.0, end - time.monotonic()))
     return [thread for thread in new if thread.is_alive()]
 
 

@@ -8,14 +8,24 @@ from importlib.util import find_spec
 from pathlib import Path
 from shlex import join, split
 from shutil import which
+from typing import TYPE_CHECKING
 
 import click
 
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.plugins.discovery import list_installed
 from sigma_kernel.plugins.rooms import origin
+from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table
-from sigma_run.published.index import PATH, IndexedPlugin, check_api, find_row, read_index, search_index
+
+if TYPE_CHECKING:
+    from sigma_run.published.index import IndexedPlugin
+
+PATH = Path(__file__).parents[1] / "published" / "index.json"
+check_api = lazy_function("sigma_run.published.index:check_api")  # heavy imports that lists do not need
+find_row = lazy_function("sigma_run.published.index:find_row")
+read_index = lazy_function("sigma_run.published.index:read_index")
+search_index = lazy_function("sigma_run.published.index:search_index")
 
 index_option = click.option(
     "--index",

@@ -15,9 +15,9 @@ from sigma_run.launcher.indexed import install, search
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table
 from sigma_run.launcher.scaffold import Owner, create, templates
-from sigma_run.published.watching import NOTHING, watch_imports
 from sigma_training.optional import optional
 
+watch_imports = lazy_function("sigma_run.published.watching:watch_imports")
 check_project = lazy_function("sigma_run.launcher.project:check_project")
 problems_of = lazy_function("sigma_run.launcher.doctor:problems")  # heavy imports that lists do not need
 notes_of = lazy_function("sigma_run.launcher.doctor:notes")
@@ -68,9 +68,10 @@ def doctor(as_json: bool) -> int:
     every = find([*list_disabled(), *lethal])
     reports = {name: ([*report.faults], [*report.notes]) for name, report in watched.items() if report.ends}
     for plugin in (plugin for plugin in every if plugin.name not in lethal):
-        report = watched.get(plugin.name) or NOTHING
-        broken = [*problems_of(plugin), *report.faults, *unreachable_commands(plugin)]
-        reports[plugin.name] = broken, [*notes_of(plugin, every), *report.notes]
+        report = watched.get(plugin.name)
+        faults, notes = (report.faults, report.notes) if report else ([], [])
+        broken = [*problems_of(plugin), *faults, *unreachable_commands(plugin)]
+        reports[plugin.name] = broken, [*notes_of(plugin, every), *notes]
     reports = dict(sorted(reports.items()))
     if as_json:
         rows = [{"name": name, "problems": broken, "notes": notes} for name, (broken, notes) in reports.items()]

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from string import Template
-
-from attrs import frozen
+from typing import NamedTuple
 
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError
@@ -57,8 +56,7 @@ EXTRAS = {  # of sigma-testing, by what its suites need besides
 }  # fmt: skip
 
 
-@frozen
-class Owner:
+class Owner(NamedTuple):
     """Who publishes a distribution: the author that its licence names, and the address of its repository."""
 
     author: str = ""

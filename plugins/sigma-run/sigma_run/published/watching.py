@@ -28,9 +28,6 @@ class ImportReport:
     ends: bool = False
 
 
-NOTHING = ImportReport()
-
-
 def watch_imports(names: Iterable[str], seconds: float = SECONDS) -> dict[str, ImportReport]:
     """Import each plugin in a process of its own, several at a time; return a report for each distribution."""
     wanted = [*names]
