@@ -69,7 +69,7 @@ def test_rows_are_recorded_by_a_press_and_listed_by_their_history(training: Any,
     page.get_by_role("button", name="Attach it").click()
     first = rows.get_by_role("button", name=re.compile(r"row \d+, label \d, mean loss")).first
     first.wait_for(timeout=PATIENCE)
-    assert rows.locator(".spark").count() == 60
+    assert rows.locator(".loss-spark").count() == 60
     first.click()
     past = page.get_by_role("region", name="Losses over the epochs")
     past.get_by_role("img", name=re.compile("Losses of one row up to")).wait_for()
