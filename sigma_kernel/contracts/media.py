@@ -261,6 +261,10 @@ def _read_samples(given: Any) -> np.ndarray:
     return samples
 
 
+def _read_rate(given: Any) -> Any:
+    return int(given) if isinstance(given, np.integer) else given
+
+
 @frozen(eq=False, repr=False)
 class SoundValue(Media):
     """A sound, stored in 16 bits a sample.
@@ -274,7 +278,7 @@ class SoundValue(Media):
     kind, suffix, media_type = "sound", "wav", "audio/wav"
 
     samples: np.ndarray = field(converter=_read_samples)
-    rate: int = field(converter=lambda rate: int(rate) if isinstance(rate, np.integer) else rate)
+    rate: int = field(converter=_read_rate)
 
     @rate.validator
     def _(self, _: Any, rate: Any) -> None:
