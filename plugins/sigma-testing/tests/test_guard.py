@@ -69,8 +69,10 @@ def test_a_module_that_is_imported_may_draw_and_add_variables_and_nothing_else(
     adds, changes = "random.random(); os.environ['ACME_CACHE'] = '2'", "os.environ['ACME'] = '2'"
     for name, line in ("acme_adds", adds), ("acme_changes", changes):
         (tmp_path / f"{name}.py").write_text(f"import os, random\n{line}\n", encoding="utf-8")
+    drawn = random.getstate()
     with guard():
         import_module("acme_adds")
+    assert random.getstate() == drawn
     assert os.environ["ACME_CACHE"] == "2"
     with pytest.raises(AssertionError, match="it changes the environment variables"), guard():
         import_module("acme_changes")
@@ -79,6 +81,16 @@ def test_a_module_that_is_imported_may_draw_and_add_variables_and_nothing_else(
     with pytest.raises(AssertionError, match="it changes the environment variables"), guard():
         os.environ["ACME_CACHE"] = "2"
     assert "ACME_CACHE" not in os.environ
+
+
+def test_a_thread_that_is_about_to_start_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread, listed = threading.Thread(target=time.sleep, args=(0.01,)), threading.enumerate
+    start = threading.Timer(0.05, thread.start)  # as when its start was interrupted by the other thread
+    with guard():
+        start.start()
+        monkeypatch.setattr(threading, "enumerate", lambda: [*listed(), thread])
+    assert thread.ident is not None
+    assert not thread.is_alive()
 
 
 def test_output_is_allowed_for_components_that_print(capsys: pytest.CaptureFixture[str]) -> None:
