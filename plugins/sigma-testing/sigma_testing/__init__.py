@@ -19,6 +19,7 @@ MODULES = {
     "criteria": "CriterionSuite",
     "counting": "TWICE growth",
     "data": "DatasetSuite PreprocessorSuite SourceSuite",
+    "determinism": "DeterministicSuite",
     "doing": "Do",
     "encoders": "EncoderSuite",
     "exporters": "ExporterSuite inference",

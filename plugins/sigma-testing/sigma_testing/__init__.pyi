@@ -16,6 +16,7 @@ from sigma_testing.criteria import CriterionSuite as CriterionSuite
 from sigma_testing.data import DatasetSuite as DatasetSuite
 from sigma_testing.data import PreprocessorSuite as PreprocessorSuite
 from sigma_testing.data import SourceSuite as SourceSuite
+from sigma_testing.determinism import DeterministicSuite as DeterministicSuite
 from sigma_testing.doing import Do as Do
 from sigma_testing.encoders import EncoderSuite as EncoderSuite
 from sigma_testing.exporters import ExporterSuite as ExporterSuite

@@ -10,17 +10,18 @@ Inherit one in a plugin's tests and override ``make``::
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.processes import other_process
-from sigma_testing.suite import Suite, alike
+from sigma_testing.suite import alike
 
 
 def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
@@ -28,7 +29,7 @@ def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: 
     return initialiser.values("2-dense.weights", parameter, Draw(seed, stream))
 
 
-class InitialiserSuite(Suite):
+class InitialiserSuite(DeterministicSuite):
     """Conformance tests of an initialiser, run on ``parameters``."""
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -47,6 +48,10 @@ class InitialiserSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         draw(self.make(), self.parameters[0])
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the values of all parameters."""
+        return {"values": [draw(self.make(), parameter) for parameter in self.parameters]}
 
     def test_values_have_the_parameters_shape_in_float64(self) -> None:
         """Draw values for every parameter."""

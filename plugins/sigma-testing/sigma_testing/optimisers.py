@@ -40,7 +40,7 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.tracing import LOG, live_settings
-from sigma_testing.suite import Suite
+from sigma_testing.determinism import DeterministicSuite
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]
@@ -263,7 +263,7 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
-class OptimiserSuite(Suite):
+class OptimiserSuite(DeterministicSuite):
     """Conformance tests of an optimiser."""
 
     steps: ClassVar[int] = 3  # after which every setting has had an effect
@@ -275,6 +275,11 @@ class OptimiserSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         Trial(self.make()).run(1)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the losses, the parameters and the slots of a few steps."""
+        trial = Trial(self.make())
+        return {"losses": trial.run(self.steps), "parameters": trial.values, "slots": trial.slots}
 
     def test_the_loss_falls(self) -> None:
         """Step against the gradient, and let make() return settings for losses around 1."""
@@ -463,7 +468,7 @@ def _other_values(component: Any) -> dict[str, float]:
     return values
 
 
-class TransformSuite(Suite):
+class TransformSuite(DeterministicSuite):
     """Conformance tests of a gradient transform."""
 
     transforms: ClassVar[bool] = True  # False if the first gradients stay as they are
@@ -479,6 +484,11 @@ class TransformSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.apply_transform(self.make())
+
+    def results(self) -> Mapping[str, Any]:
+        """Return gradients after the transform."""
+        pairs = transform_gradients(self.make(), {address: value * 100.0 for address, value in START.items()})
+        return {"gradients": {address: after for address, (_, after) in pairs.items()}}
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
         """Compute in the shape and dtype of the operands; numbers take theirs."""
@@ -521,7 +531,7 @@ class TransformSuite(Suite):
             assert any(not np.array_equal(usual[a][1], changed[a][1]) for a in START), f"{name} is ignored"
 
 
-class ModifierSuite(Suite):
+class ModifierSuite(DeterministicSuite):
     """Conformance tests of a parameter modifier: inherit, and override :meth:`make`."""
 
     idempotent: ClassVar[bool] = True  # modifying twice is the same as once
@@ -540,6 +550,10 @@ class ModifierSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.apply_modifier(self.make(), np.ones((5, 3)))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return a modified parameter."""
+        return {"parameters": self.apply_modifier(self.make(), 100.0 * np.random.default_rng(0).normal(size=(5, 3)))}
 
     @pytest.mark.parametrize("shape", [(7,), (5, 3), (1, 4), (6, 2, 3, 3)])
     @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -613,7 +627,7 @@ def _evaluate_nodes(
 LENGTH = 40  # iterations of a run
 
 
-class ScheduleSuite(Suite):
+class ScheduleSuite(DeterministicSuite):
     """Conformance tests of a schedule."""
 
     @abstractmethod
@@ -627,6 +641,10 @@ class ScheduleSuite(Suite):
         rule = f"factors() must return an array, one factor per iteration (got {array!r}). Compute with all iterations."
         assert isinstance(array, np.ndarray), rule
         return array
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the factors of a run."""
+        return {"factors": self._factors(self.make(), np.arange(LENGTH), np.arange(LENGTH) / 10)}
 
     def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
         """Return float64, one factor per iteration."""
