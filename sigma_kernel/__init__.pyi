@@ -111,6 +111,7 @@ from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
 from sigma_kernel.contracts import ReplaceState as ReplaceState
 from sigma_kernel.contracts import Resize as Resize
+from sigma_kernel.contracts import Rewriting as Rewriting
 from sigma_kernel.contracts import RowHistory as RowHistory
 from sigma_kernel.contracts import RowLosses as RowLosses
 from sigma_kernel.contracts import RowWriter as RowWriter

@@ -23,7 +23,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost WorkerReady Withdraw check_workers"
         " merge_in_tree",
         "media": "HistogramValue Media MediaEntry PictureValue SoundValue TableValue TextValue decode_media",
-        "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
+        "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Rewriting Totals live"
+        " live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
         " Transformed Update",
         "running": "Goals Host Lifecycle SentCommand Trainer TrainerReport",

@@ -89,6 +89,7 @@ from sigma_kernel.contracts.model import Initialiser as Initialiser
 from sigma_kernel.contracts.model import Layer as Layer
 from sigma_kernel.contracts.model import Outputs as Outputs
 from sigma_kernel.contracts.model import Parameter as Parameter
+from sigma_kernel.contracts.model import Rewriting as Rewriting
 from sigma_kernel.contracts.model import Totals as Totals
 from sigma_kernel.contracts.model import live as live
 from sigma_kernel.contracts.model import live_settings as live_settings

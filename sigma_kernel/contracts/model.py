@@ -1,4 +1,4 @@
-"""Contracts of models: layers, costs, initialisers."""
+"""Contracts of models: layers, costs, rewritings of their graphs, initialisers."""
 
 from __future__ import annotations
 
@@ -152,6 +152,31 @@ class CostLayer(Layer):
 
     def check(self, targets: np.ndarray, output: Spec) -> None:
         """Raise SigmaDataError if targets (one row per sample) do not fit an output of this shape."""
+
+
+@define(eq=False)
+class Rewriting(Settled):
+    """Replace nodes in the graph of a network: of its layers, predictions and costs, before gradients are taken.
+
+    All steps of a trainer are rewritten alike, those of training, evaluation and prediction, and what exporters get.
+    One whose nodes have gradients that are not their slopes, such as those of rounding, is a ``surrogate``.
+
+    Args:
+        match: Pattern of the layers and costs whose nodes may be replaced, such as ``*<dense>``; by default all.
+    """
+
+    match: str = field(default="**", kw_only=True)
+
+    surrogate: ClassVar[bool] = False
+
+    @abstractmethod
+    def replace(self, node: Node, inputs: tuple[Node, ...], training: bool) -> Node:
+        """Return what takes the place of a node, of the same shape and dtype.
+
+        Operands come before the nodes that read them: ``node.inputs`` are those that it had, ``inputs`` what has taken
+        their place. To keep it, return ``with_inputs(node, inputs)``. Nodes in the bodies of loops are replaced before
+        the loop, the op ``scan``.  What is replaced may read other nodes, but no inputs that the network does not have.
+        """
 
 
 Draws = Draw  # random numbers for one parameter, the same on every backend

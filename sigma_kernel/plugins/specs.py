@@ -32,8 +32,9 @@ GROUP = "sigma_kernel.plugins"
 VERBS = "sigma_kernel.verbs"  # entry points of commands, by name: ``greet = "acme_layers.greet:greet"``
 KINDS = {  # with the contracts of which a component fulfils one; without one, it is a callable
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
-    "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
-    "extractor": "Extractor", "encoder": "Encoder", "preprocessor": "Preprocessor", "augmentation": "Augmentation",
+    "initialiser": "Initialiser", "rewriting": "Rewriting", "modifier": "Transform Modifier",
+    "source": "Source", "reader": "Reader", "extractor": "Extractor", "encoder": "Encoder",
+    "preprocessor": "Preprocessor", "augmentation": "Augmentation",
     "dataset": "Dataset", "iterator": "Iterator", "inspector": "Inspector", "hook": "Hook",
     "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger", "monitor": "Monitor",
     "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "verb": "",

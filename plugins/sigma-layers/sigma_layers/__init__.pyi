@@ -66,6 +66,7 @@ from sigma_layers.pad import Pad as Pad
 from sigma_layers.permute import Permute as Permute
 from sigma_layers.pick import Pick as Pick
 from sigma_layers.poisson import Poisson as Poisson
+from sigma_layers.quantised_weights import QuantisedWeights as QuantisedWeights
 from sigma_layers.repeat import Repeat as Repeat
 from sigma_layers.reshape import Reshape as Reshape
 from sigma_layers.residual import Residual as Residual

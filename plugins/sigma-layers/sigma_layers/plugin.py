@@ -173,7 +173,7 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of all layers and activations."""
+    """Return the records of all layers and activations, and of a rewriting."""
     layers = [
         Component("layer", name, f"sigma_layers.{name}:{target}", text, also_known_as=ALSO_KNOWN_AS.get(name, ""))
         for name, (target, text) in LAYERS.items()
@@ -184,4 +184,8 @@ def sigma_components() -> list[Component]:
         )
         for name, text in ACTIVATIONS.items()
     ]
-    return layers + functions
+    rewriting = Component(
+        "rewriting", "quantised_weights", "sigma_layers.quantised_weights:QuantisedWeights",
+        "Round weights to a few bits, straight-through.", also_known_as="fake_quantize qat quantize quantization",
+    )  # fmt: skip
+    return [*layers, *functions, rewriting]

@@ -110,6 +110,7 @@ from sigma_kernel import Registry as Registry
 from sigma_kernel import Repeatable as Repeatable
 from sigma_kernel import ReplaceState as ReplaceState
 from sigma_kernel import Resize as Resize
+from sigma_kernel import Rewriting as Rewriting
 from sigma_kernel import RowHistory as RowHistory
 from sigma_kernel import RowLosses as RowLosses
 from sigma_kernel import RowWriter as RowWriter

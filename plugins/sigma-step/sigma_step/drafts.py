@@ -51,6 +51,7 @@ from sigma_step.model import (
     WEIGHTS,
     Model,
 )
+from sigma_step.rewritings import rewrite_forward
 from sigma_step.totals import per_row, record_totals
 
 Inputs = Mapping[str, Node]  # of a step, or its outputs, by name
@@ -354,6 +355,9 @@ class Traced(Draft):
         key, given = self.key(row=row) if self.training else None, {**parameters, **others, **state, **live}
         trace = Trace(model.resolve, self.training, key, model.precision, given, frozen=model.frozen)
         forward = model.network.forward(trace, sections)
+        if model.rewritings:
+            inputs = {**add_prefix(LAYERS, given), **sections}
+            forward = rewrite_forward(forward, inputs, model.rewritings, self.training, model.tags)
         self.regions += forward.regions if self.recomputes else ()
         return forward
 

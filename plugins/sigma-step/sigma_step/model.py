@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot
+from sigma_kernel.contracts import Metric, Optimisation, Parameter, Rewriting, Slot
 from sigma_kernel.errors import (
     SigmaConfigError,
     SigmaNetworkError,
@@ -60,6 +60,7 @@ class Model:
     the heads of their addresses, in the order of their updates if they are ``ordered``; ``owners`` maps a parameter to
     the head of the optimiser that updates it. ``frozen`` holds the addresses of parameters that are not updated, and of
     statistics that layers keep as they are; parameters ``paused``, by a command, keep slots and settings.
+    ``rewritings`` change the graph of the network, one after the other.
     """
 
     network: Network
@@ -75,6 +76,7 @@ class Model:
     frozen: frozenset[str] = frozenset()
     paused: frozenset[str] = frozenset()
     units: Units = Units()
+    rewritings: Mapping[str, Rewriting] = field(factory=dict)
 
     @cached_property
     def _kinds(self) -> Mapping[str, frozenset[str]]:

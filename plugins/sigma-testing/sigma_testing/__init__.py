@@ -42,6 +42,7 @@ MODULES = {
     " transform_gradients",
     "plugin": "PluginSuite fresh_catalogue",
     "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",
+    "rewritings": "RewritingSuite",
     "suite": "Suite",
     "stores": "StoreSuite",
     "steering": "Descent Desk Note OperatorSuite Slow Sweep small_environment state_bytes",

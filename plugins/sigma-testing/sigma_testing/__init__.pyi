@@ -65,6 +65,7 @@ from sigma_testing.records import ExtractorSuite as ExtractorSuite
 from sigma_testing.records import IteratorSuite as IteratorSuite
 from sigma_testing.records import Memory as Memory
 from sigma_testing.records import ReaderSuite as ReaderSuite
+from sigma_testing.rewritings import RewritingSuite as RewritingSuite
 from sigma_testing.steering import Descent as Descent
 from sigma_testing.steering import Desk as Desk
 from sigma_testing.steering import Note as Note

@@ -107,6 +107,7 @@ class Settings:
         preprocessors: Preprocessors of the data, a list or by name.
         augmentations: Augmentations of the rows of training, applied before preprocessors, a list or by name.
         initialisers: Rules ``(match, initialiser)`` by name; the most specific match wins.
+        rewritings: Rewritings of the network's graph, applied one after the other, a list or by name.
         hooks: Hooks by name.
         metrics: Metrics, a list or by name.
         baselines: Whether the summary of a run has the metrics of baselines: the majority or the mean, and a linear
@@ -135,6 +136,7 @@ class Settings:
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     augmentations: Mapping[str, contracts.Augmentation] = field(factory=dict)
     initialisers: Mapping[str, tuple[str, contracts.Initialiser]] = field(factory=dict)
+    rewritings: Mapping[str, contracts.Rewriting] = field(factory=dict)
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
     baselines: bool = True
@@ -170,7 +172,8 @@ def resolve_settings(given: Settings) -> Settings:
         own = {name: value for name, value in given.data.settings().items() if name == "data" or not values[name]}
         values |= {**own, "target": None}
     values["data"] = data(resolve, where + "data", values["data"])
-    kinds = {"metrics": Metric, "preprocessors": Preprocessor, "augmentations": contracts.Augmentation}
+    kinds = {"metrics": Metric, "preprocessors": Preprocessor}
+    kinds |= {"augmentations": contracts.Augmentation, "rewritings": contracts.Rewriting}
     for name, kind in kinds.items():
         values[name] = resolve_components(resolve, where + name, kind, values[name])
     values["preprocessors"] = _join_preprocessors(where, values["data"], values["preprocessors"])

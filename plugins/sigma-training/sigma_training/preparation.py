@@ -288,7 +288,8 @@ class Stages:
         precision, resolve = self.precision, self.settings.resolve
         shapes = network.declare(sections, precision, resolve)
         model = Model(network, shapes, sections, precision, resolve, MIXED.get(self.settings.precision, ""))
-        model = evolve(model, metrics=model.per_output(self.resolved_settings.metrics))
+        settings = self.resolved_settings
+        model = evolve(model, metrics=model.per_output(settings.metrics), rewritings=settings.rewritings)
         check_memory(model)
         live_values(model)
         return model

@@ -65,6 +65,7 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
         "backend": backend and backend.make(),
         "operator": operator and operator.make(),
         "network": network and network.architecture.make(catalogue.load),
+        "rewritings": {name: choice.make() for name, choice in network.rewritings.items()} if network else {},
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in tables["initialisers"].items()},
         "optimiser": optimiser and optimiser.make(),
         "optimisers": {name: evolve(o, type=make_choices(o.type)) for name, o in (tables["optimisers"] or {}).items()},

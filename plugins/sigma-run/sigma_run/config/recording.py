@@ -144,7 +144,10 @@ class Description:
                 "preprocessors": self._tables_by_name(f"{where}preprocessors", chosen.preprocessors),
                 "augmentations": self._tables_by_name(f"{where}augmentations", chosen.augmentations),
             },
-            "network": {"architecture": self._try(f"{where}network", self._architecture, setup.model.network)},
+            "network": {
+                "architecture": self._try(f"{where}network", self._architecture, setup.model.network),
+                "rewritings": self._tables_by_name(f"{where}rewritings", chosen.rewritings),
+            },
             "initialisers": {
                 name: self._try(f"{where}initialisers.{name}", self._rule, *rule)
                 for name, rule in chosen.initialisers.items()

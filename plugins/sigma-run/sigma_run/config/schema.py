@@ -24,6 +24,7 @@ from sigma_kernel.contracts import (
     Optimisation,
     Optimiser,
     Preprocessor,
+    Rewriting,
 )
 from sigma_kernel.network.architecture import Architecture
 from sigma_kernel.plugins.choice import Choice
@@ -110,9 +111,10 @@ class Data:
 
 @frozen(kw_only=True)
 class NetworkTable:
-    """``[network]``: the architecture as text."""
+    """``[network]``: the architecture as text, and rewritings of its graph."""
 
     architecture: ArchitectureText
+    rewritings: Mapping[str, Choice[Rewriting]] = tables()
 
 
 @frozen(kw_only=True)

@@ -34,6 +34,7 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
         "optimisers": _optimisers(session.setup.model),
         "ordered": session.setup.model.ordered,
         "augmentations": {name: type(step).__name__ for name, step in session.setup.settings.augmentations.items()},
+        "rewritings": {name: type(step).__name__ for name, step in session.setup.settings.rewritings.items()},
         "blocks": _blocks(session.setup.feed.dataset),
         "operator": _operator(session),
         "hooks": [_hook(session, name) for name in session.setup.order.names],

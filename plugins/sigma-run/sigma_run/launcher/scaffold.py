@@ -51,7 +51,7 @@ EXTRAS = {  # of sigma-testing, by what its suites need besides
     "store,training": ("command", "trainer"),
     "tables": ("encoder",),
     "training": (
-        "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel",
+        "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel", "rewriting",
     ),
 }  # fmt: skip
 
