@@ -16,6 +16,7 @@ from sigma_kernel.graph import Node, Spec
 from sigma_kernel.settings import ge
 from sigma_layers import Dense, Input
 from sigma_operator_local import LocalOperator
+from sigma_run import load
 from sigma_testing import CostSuite
 
 pytestmark = pytest.mark.rooms
@@ -134,6 +135,18 @@ def test_shared_parameters_predict_too() -> None:
     cosines = inner @ weights / np.linalg.norm(inner, axis=1)[:, None] / np.linalg.norm(weights, axis=0)
     shares = np.exp(16.0 * cosines)
     np.testing.assert_allclose(trainer.predict(ROWS), shares / shares.sum(axis=1, keepdims=True), rtol=1e-7)
+
+
+@pytest.mark.parametrize("cost", ["adaptive_softmax(3, [1], 2.0)", "adaptive_softmax(3, [1, 2], 2.0, bias=true)"])
+def test_a_network_that_is_loaded_predicts_too(cost: str, tmp_path: Path) -> None:
+    sigma = Environment("stored", seed=0, folder=tmp_path)
+    trainer = sigma.create_trainer(data=(ROWS, WORDS), optimiser="adam", batch_size=30, backend="numpy")
+    trainer.network = f"input(3) + dense(6) + {cost}"
+    trainer.fit(epochs=1, progress=False)
+    wanted = trainer.predict(ROWS)
+    assert wanted.shape == (90, 3)
+    np.testing.assert_array_equal(load(sigma.run_folder).predict(ROWS), wanted)
+    np.testing.assert_array_equal(load(trainer.save(tmp_path / "saved")).predict(ROWS), wanted)
 
 
 def test_a_prediction_that_is_no_node_is_refused() -> None:

@@ -137,9 +137,15 @@ class CostLayer(Layer):
 
         A cost whose own parameters predict, such as a cost of angles to the directions of classes, overrides this one.
         ``context`` has the values of its ``parameters``, ``state`` and ``live`` settings by name; targets are unknown,
-        and nothing is random.
+        and nothing is random. A trained network that is loaded has no targets: :meth:`~Layer.parameters` and
+        :meth:`~Layer.state` of such a cost then get the spec of the output alone.
         """
         return self.prediction(output)
+
+    @property
+    def _predicts(self) -> bool:
+        """Return whether it overrides :meth:`predict`, for which its own values have to be known."""
+        return type(self).predict is not CostLayer.predict
 
     def output_size(self, targets: Spec, classes: int = 0) -> int | None:
         """Return the last side of an output that fits targets of this spec; None if they do not say it.

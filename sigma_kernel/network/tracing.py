@@ -349,7 +349,13 @@ class Trace:
                 raise SigmaNetworkError(f"{name}: {error}") from error
 
     def predict(self, address: str, cost: Any, output: Node) -> Node:
-        """Return the prediction of a cost for an output, with the values at its address; its targets may be unknown."""
+        """Return the prediction of a cost for an output, with the values at its address; its targets may be unknown.
+
+        If so, and shapes are inferred, a cost that predicts itself declares its values here, given the output alone.
+        """
+        if self.given is None and address not in self.values and cost._predicts:
+            with introduce_errors(f"layer {address}", cost):
+                self._context(address, cost, [output])
         given, head = self._symbols if self.given is None else self.given, f"{address}."
         own = {name.removeprefix(head): node for name, node in given.items() if name.startswith(head)}
         own |= {name: given[lender] for name, lender in cost.share.items()}

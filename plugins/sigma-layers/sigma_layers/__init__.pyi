@@ -15,6 +15,7 @@ from sigma_layers.activations import softplus as softplus
 from sigma_layers.activations import tanh as tanh
 from sigma_layers.adaptive_average_pool import AdaptiveAveragePool as AdaptiveAveragePool
 from sigma_layers.adaptive_max_pool import AdaptiveMaxPool as AdaptiveMaxPool
+from sigma_layers.adaptive_softmax import AdaptiveSoftmax as AdaptiveSoftmax
 from sigma_layers.add import Add as Add
 from sigma_layers.adversarial import Adversarial as Adversarial
 from sigma_layers.attention import Attention as Attention
