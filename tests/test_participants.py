@@ -14,7 +14,8 @@ import pytest
 
 from sigma_kernel import Environment, every
 from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaPluginError, SigmaTrainingError
-from sigma_kernel.plugins.specs import RunOption, check_option
+from sigma_kernel.plugins.specs import RunOption
+from sigma_run.launcher.plugin_options import check_option
 from sigma_testing import Do
 
 pytestmark = pytest.mark.rooms

@@ -20,7 +20,6 @@ from sigma_kernel.plugins.catalogue import catalogue, load as loaded
 from sigma_kernel.plugins.choice import make_choices
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.settings.records import REQUIRED, settings as declared
@@ -28,6 +27,7 @@ from sigma_layers import Add, Concat, Dense, Dropout, Function, Input, Output, S
 from sigma_optimisers import Adam, MaxNorm, StepDecay
 from sigma_run import load
 from sigma_run.config import build, load_configuration, parse
+from sigma_run.config.loading import FileLoader
 from sigma_run.launcher.group import main
 from sigma_training.notation import parse as parsed
 

@@ -20,7 +20,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaNetworkError, suggest_name
 from sigma_kernel.graph.node import Node, Spec, symbol, topological_order
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.graph.recomputation import RecomputedRegion
+from sigma_kernel.graph.regions import RecomputedRegion
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, size, write
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings

@@ -30,7 +30,7 @@ from sigma_kernel.errors import (
 from sigma_kernel.graph.node import Node, Spec, originating, symbol, topological_order
 from sigma_kernel.graph.ops import Body, Looped
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.graph.recomputation import RecomputedRegion
+from sigma_kernel.graph.regions import RecomputedRegion
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind

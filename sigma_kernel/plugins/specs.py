@@ -105,18 +105,6 @@ class RunOption(NamedTuple):
         return [assignment.replace("{value}", value) for assignment in self.assignments]
 
 
-def check_option(option: object) -> None:
-    """Raise SigmaPluginError unless this is a well-formed option of ``sigma run``."""
-    if not isinstance(option, RunOption):
-        raise SigmaPluginError(f"sigma_run_options() returned {option!r}, which is not a RunOption.")
-    if not re.fullmatch(r"--[a-z][a-z0-9-]*+", str(option.name)):
-        raise SigmaPluginError(f"RunOption: name {option.name!r} is not of the form '--notify'.")
-    texts = option.assignments if isinstance(option.assignments, tuple | list) else [None]
-    if not texts or not all(isinstance(text, str) and "=" in text for text in texts):
-        form, given = "('hooks.tell.to={value}',)", option.assignments
-        raise SigmaPluginError(f"RunOption {option.name}: assignments {given!r} is not of the form {form}.")
-
-
 def check_component(record: object) -> None:
     """Raise SigmaPluginError unless this is a well-formed component of a known kind."""
     if not isinstance(record, Component):

@@ -25,12 +25,7 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
-from sigma_kernel.graph.recomputation import (
-    RecomputedRegion,
-    gradient_recomputing,
-    regions_before,
-    rewrite_with_regions,
-)
+from sigma_kernel.graph.regions import RecomputedRegion
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import LOG, Nodes, Trace, live_settings
@@ -51,6 +46,7 @@ from sigma_step.model import (
     WEIGHTS,
     Model,
 )
+from sigma_step.recomputation import gradient_recomputing, regions_before, rewrite_with_regions
 from sigma_step.rewritings import rewrite_forward
 from sigma_step.totals import per_row, record_totals
 

@@ -12,10 +12,10 @@ from attrs import asdict
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Faults, Fragment, Mismatch, Wrong
 from sigma_run.config.complaints import InText, complaint
 from sigma_run.config.document import Document, Path as Place, override, parse, read
+from sigma_run.config.loading import FileLoader
 from sigma_run.config.schema import ArchitectureText, Configuration, Several, Single
 from sigma_run.config.writing import UNWRITTEN
 from sigma_training import notation

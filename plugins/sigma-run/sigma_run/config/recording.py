@@ -27,10 +27,10 @@ from sigma_kernel.errors import (
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Faults, Wrong, format_path
 from sigma_kernel.settings.records import construct, explain
+from sigma_run.config.loading import FileLoader
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.writing import UNWRITTEN, toml

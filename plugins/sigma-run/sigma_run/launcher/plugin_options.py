@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Any
@@ -10,7 +11,7 @@ import click
 
 from sigma_kernel.errors import SigmaPluginError, warn
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.specs import RunOption, check_option
+from sigma_kernel.plugins.specs import RunOption
 
 GIVEN = "sigma.plugin-options"  # among the meta data of click's context: the assignments, each with its option
 
@@ -46,6 +47,18 @@ def _read_options(plugin: str) -> list[RunOption]:
         warn(f"{error} Its options of `sigma run` are left out.")
         return []
     return options
+
+
+def check_option(option: object) -> None:
+    """Raise SigmaPluginError unless this is a well-formed option of ``sigma run``."""
+    if not isinstance(option, RunOption):
+        raise SigmaPluginError(f"sigma_run_options() returned {option!r}, which is not a RunOption.")
+    if not re.fullmatch(r"--[a-z][a-z0-9-]*+", str(option.name)):
+        raise SigmaPluginError(f"RunOption: name {option.name!r} is not of the form '--notify'.")
+    texts = option.assignments if isinstance(option.assignments, tuple | list) else [None]
+    if not texts or not all(isinstance(text, str) and "=" in text for text in texts):
+        form, given = "('hooks.tell.to={value}',)", option.assignments
+        raise SigmaPluginError(f"RunOption {option.name}: assignments {given!r} is not of the form {form}.")
 
 
 def _make_option(option: RunOption) -> click.Option:
