@@ -14,7 +14,6 @@ from sigma_kernel.graph import Node
 from sigma_layers import (
     CTC,
     AbsoluteDifference,
-    AdaptiveSoftmax,
     BinaryCrossEntropy,
     CosineDistance,
     Dense,
@@ -73,10 +72,6 @@ COSTS: dict[str, tuple[Any, dict[str, np.ndarray]]] = {
     "softmax, ignored": (lambda: SoftmaxCrossEntropy(ignore_index=2), {"targets": LABELS}),
     "softmax, all weights": (
         lambda: SoftmaxCrossEntropy(class_weights=[1.0, 0.3, 2.7], ignore_index=1),
-        {"targets": LABELS, "weights": WEIGHTS},
-    ),
-    "adaptive softmax, all weights": (
-        lambda: AdaptiveSoftmax(3, [1], 2.0, ignore_index=1),
         {"targets": LABELS, "weights": WEIGHTS},
     ),
     "divergence": (KullbackLeibler, {"targets": SHARES}),

@@ -10,7 +10,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -22,15 +23,15 @@ from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, originating, symbol
 from sigma_step.rewritings import rewrite_graph
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.gradients import Slopes
-from sigma_testing.suite import Suite
 
 ORIGIN = "1-dense"
 WEIGHTS = f"network.layers.{ORIGIN}.weights"
 FEATURES, UNITS = 4, 3
 
 
-class RewritingSuite(Suite):
+class RewritingSuite(DeterministicSuite):
     """Conformance tests of a rewriting: inherit, and override :meth:`make`, and :meth:`forward` if need be."""
 
     @abstractmethod
@@ -70,6 +71,12 @@ class RewritingSuite(Suite):
     def use(self) -> None:
         """Rewrite a graph."""
         self.rewrite(self.graph(2))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the output and the gradients of a rewritten graph."""
+        graph = self.rewrite(self.graph(2))
+        slopes = Slopes(graph.inputs, graph.outputs[0], [0, 1]).run(self.values(2))[1:-1]
+        return {"output": self.run(graph, self.values(2)), "gradients": slopes}
 
     def test_it_replaces_nodes(self) -> None:
         """Override `forward` so that there is something to replace, in training."""
