@@ -161,7 +161,8 @@ def test_architectures_are_read_back_from_their_text(name: str) -> None:
 
 # what layers need to be made, by the names of their parameters
 REQUIRED_OF_LAYERS: dict[str, tuple[Any, ...]] = {
-    "axes": (2, 1), "branches": (Dense(2), Dense(3)), "chain": (Dense(2) + Dropout(0.1),), "filters": (2,),
+    "axes": (2, 1), "branches": (Dense(2), Dense(3)), "chain": (Dense(2) + Dropout(0.1),), "classes": (5,),
+    "cutoffs": ([2],), "filters": (2,),
     "function": (f.tanh,), "groups": (2,), "heads": (2,), "output": ("state",), "shape": (2, 2), "side": ("real",),
     "size": (2,), "times": (2,), "units": (2,), "vocabulary": (3,), "width": (1,),
 }  # fmt: skip
