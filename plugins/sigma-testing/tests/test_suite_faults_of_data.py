@@ -247,7 +247,20 @@ class Centre(Preprocessor):
         return {"mean": np.asarray(total / rows)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        return (values - state["mean"]).astype(values.dtype)
+
+
+class Widens(Centre):
+    """Return doubles."""
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         return values - state["mean"]
+
+
+class SaysThatItWidens(Widens):
+    """Return doubles on purpose."""
+
+    casts = True
 
 
 class AddsInItsGraph(Centre):
@@ -347,6 +360,8 @@ class Squeezes(Centre):
 
 PREPROCESSORS: dict[type[Preprocessor], str] = {
     Centre: "",
+    SaysThatItWidens: "",
+    Widens: "test_floats_keep_their_dtype",
     AddsInItsGraph: "test_its_graph_computes_the_same",
     SingleInItsGraph: "test_its_graph_computes_the_same",
     SubtractsTwice: "test_its_inverse_returns_what_it_was_applied_to",
