@@ -19,7 +19,7 @@ from sigma_testing.doing import Do
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import Sweep, crash, decisive, small_environment, steered_environment, train_until_crash
 from sigma_training.history import media
-from sigma_training.history.media import Gallery, select_surplus
+from sigma_training.history.media import Gallery, MediaMemory, MediaRecorder, select_surplus
 
 STEP = every(1, "iteration")
 
@@ -276,6 +276,34 @@ def test_a_name_has_no_more_than_so_many_moments(monkeypatch: pytest.MonkeyPatch
     gone = select_surplus([*entries_of("a", 11, 1), *entries_of("b", 10, 1)], 10**9)
     assert {entry.name for entry in gone} == {"a"}
     assert 11 - len(gone) == 8
+
+
+def test_names_go_where_one_moment_of_each_is_too_much() -> None:
+    entries = [MediaEntry("trainer", f"row {n}", n, 0, 0.0, 0, "text", f"key{n}", 1) for n in range(40)]
+    gone = select_surplus(entries, 20 * 65536)
+    assert gone == entries[:25]  # down to three quarters, so that not every further value makes room anew
+    assert select_surplus(entries[:1], 0) == []
+
+
+def test_rows_in_memory_are_those_of_what_is_there() -> None:
+    shelf = MediaMemory()
+    recorder = MediaRecorder("trainer", most=10 * 65536, shelf=shelf)
+    for n in range(100):
+        moment = {
+            "trainer": "trainer",
+            "iteration": n,
+            "epoch": 0,
+            "seconds": 0.0,
+            "branch": 0,
+            "session": 0,
+            "start": 0,
+        }
+        about = {"kind": "text", "key": f"key{n}", "size": 1, "caption": "", "facts": {}}
+        versions = recorder.version()
+        recorder.keep(moment, f"name {n % 30}", about, b"x")
+        assert recorder.version() != versions
+    assert len(shelf.rows) == len(shelf.files) == len(recorder.entries()) <= 10
+    assert recorder.entries()[-1].iteration == 99
 
 
 # -- in notebooks ------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from sigma_kernel.errors import SigmaAddressError, SigmaStateError, suggest_name
 
 LEAST = 65536  # bytes that a value counts for at least: each is a file, and of these there are not too many either
 MOST_MOMENTS = 1000  # of a name
-KEPT = 0.75  # of the moments of a name, where some have to go
+KEPT = 0.75  # of the moments of a name, or of the bytes of names, where some have to go
 SHOWN = 12  # values of a name that a notebook shows
 
 Place = tuple[str, int, int]  # of a value: its name, branch and iteration
@@ -48,11 +48,11 @@ class MediaPlace(Protocol):
 
 @define(eq=False)
 class _MemoryRows(RowWriter):
-    rows: list[Row]
+    memory: MediaMemory
     is_behind = False
 
     def append(self, row: Row) -> None:
-        self.rows.append(row)
+        self.memory.append(row)
 
 
 @define(eq=False)
@@ -62,10 +62,20 @@ class MediaMemory:
     rows: list[Row] = field(factory=list)
     files: dict[str, bytes] = field(factory=dict)
     media_log: RowWriter = field(init=False)
+    _changes: int = field(default=0, init=False)
 
     @media_log.default
     def _(self) -> RowWriter:
-        return _MemoryRows(self.rows)
+        return _MemoryRows(self)
+
+    def append(self, row: Row) -> None:
+        """Keep a row of a value; drop those that a row of removed ones names."""
+        if "removed" in row:
+            gone = {tuple(place) for place in row["removed"]}
+            self.rows = [one for one in self.rows if (one["name"], one["branch"], one["iteration"]) not in gone]
+        else:
+            self.rows.append(row)
+        self._changes += 1
 
     def write(self, name: str, data: bytes, durable: bool = True) -> None:
         """Keep named bytes."""
@@ -84,8 +94,8 @@ class MediaMemory:
         return iter([*self.rows])
 
     def version(self, name: str) -> int:
-        """Return the number of rows."""
-        return len(self.rows)
+        """Return the number of changes of the rows."""
+        return self._changes
 
 
 # -- what has to go ----------------------------------------------------------------------------------------------------
@@ -93,6 +103,7 @@ def select_surplus(entries: Sequence[MediaEntry], most: int) -> list[MediaEntry]
     """Return which media have to go so that the others have at most so many bytes, and names not too many moments.
 
     They are of the names that have most bytes; the first and the newest moment of a name stay as long as any other.
+    Where one moment of each name is too much, names go whose newest moment is the oldest.
     """
     names = defaultdict[str, list[MediaEntry]](list)
     for entry in entries:
@@ -101,6 +112,11 @@ def select_surplus(entries: Sequence[MediaEntry], most: int) -> list[MediaEntry]
     while sum(map(_total, kept.values())) > most and any(len(own) > 1 for own in kept.values()):
         widest = max((name for name, own in kept.items() if len(own) > 1), key=lambda name: _total(kept[name]))
         kept[widest] = _thin_entries(kept[widest])
+    total = sum(map(_total, kept.values()))
+    if total > most:
+        for name in sorted(kept, key=lambda name: kept[name][-1].iteration)[:-1]:
+            if total > KEPT * most:
+                total -= _total(kept.pop(name))
     stay = {id(entry) for own in kept.values() for entry in own}
     return [entry for entry in entries if id(entry) not in stay]
 
@@ -149,8 +165,7 @@ class MediaRecorder:
         self._total = _total([*self._entries.values()])
         if isinstance(former, MediaMemory):
             for row in former.rows:
-                if "removed" not in row:
-                    self._append(row, former.read(f"{FOLDER}{row['key']}"))
+                self._append(row, former.read(f"{FOLDER}{row['key']}"))
 
     def keep(self, head: Row, name: str, about: Mapping[str, Any], data: bytes | None) -> None:
         """Keep a value by its description; ``head`` is its trainer and moment, its branch, session and start.
