@@ -60,3 +60,27 @@ def test_the_suites_of_a_page_pass(page, tmp_path):
     suites = set(re.findall(r"^class (\w+)\(\w*(?:Suite|Test\w+)\):$", module.read_text("utf-8"), re.MULTILINE))
     cases = [case for case in run_module(module) if case.find("skipped") is None]
     assert {case.get("classname", "").rpartition(".")[2] for case in cases} == suites
+
+
+FAULTY = """
+```python
+from sigma_kernel import functions as f
+from sigma_testing import ActivationSuite
+
+
+class TestSquare(ActivationSuite):
+    def make(self):
+        return f.square
+
+    def expected(self, x):
+        return 2.0 * x
+```
+"""
+
+
+@pytest.mark.rooms
+def test_a_suite_that_fails_on_a_page_is_found(tmp_path):
+    page = tmp_path / "faulty.md"
+    page.write_text(FAULTY)
+    with pytest.raises(AssertionError, match="TestSquare.test_it_is_what_others_compute"):
+        run_module(write_page(page, tmp_path))
