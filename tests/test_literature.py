@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs/literature").glob("*.md"))
+PAGES = [path for path in sorted((ROOT / "docs/literature").glob("*.md")) if path.stem != "index"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"^```\{code-block\} python\n:caption: (\S+\.py)\n\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

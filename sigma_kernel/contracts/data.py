@@ -91,7 +91,7 @@ class Preprocessor(Settled):
 
     A preprocessor that ``takes_classes`` gets words, and whole numbers of a table, as class indices. One with an
     ``approximate_graph``, such as of products that are added in another order, has a graph that rounds otherwise. One
-    that ``casts`` returns floats in another dtype than theirs.
+    that ``casts`` may return floats in a wider dtype than theirs.
     """
 
     section: str

@@ -363,14 +363,14 @@ class PreprocessorSuite(DeterministicSuite):
         many, row = preprocessor.apply(values, fitted), preprocessor.apply(values[:1], fitted)
         assert (row.dtype, row.shape) == (many.dtype, (1, *many.shape[1:]))
 
-    def test_floats_keep_their_dtype(self) -> None:
+    def test_floats_do_not_become_wider(self) -> None:
         """Round to the dtype of the values: fitted values in float64 would double the memory of data in float32."""
         preprocessor, values = self.make(), self.values()
         if values.dtype.kind != "f" or preprocessor.casts:
             return
         for given in (values.astype(dtype) for dtype in (np.float32, np.float64)):
             changed = preprocessor.apply(given, preprocessor.fit([given])).dtype
-            kept = changed == given.dtype or changed.kind != "f"
+            kept = changed.kind != "f" or changed.itemsize <= given.itemsize
             assert kept, f"apply() makes {changed} of {given.dtype}. If it must, declare `casts = True`"
 
     def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:

@@ -361,7 +361,7 @@ class Squeezes(Centre):
 PREPROCESSORS: dict[type[Preprocessor], str] = {
     Centre: "",
     SaysThatItWidens: "",
-    Widens: "test_floats_keep_their_dtype",
+    Widens: "test_floats_do_not_become_wider",
     AddsInItsGraph: "test_its_graph_computes_the_same",
     DoubleInItsGraph: "test_its_graph_computes_the_same",
     SubtractsTwice: "test_its_inverse_returns_what_it_was_applied_to",
