@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+pytestmark = pytest.mark.rooms
 ROOT = Path(__file__).parents[1]
 PAGES = [path for path in sorted((ROOT / "docs/literature").glob("*.md")) if path.stem != "index"]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -53,7 +54,6 @@ def run_module(module: Path) -> list[ElementTree.Element]:
     return list(ElementTree.parse(folder / "report.xml").iter("testcase"))
 
 
-@pytest.mark.rooms
 @pytest.mark.parametrize("page", PAGES, ids=[page.stem for page in PAGES])
 def test_the_suites_of_a_page_pass(page, tmp_path):
     module = write_page(page, tmp_path)

@@ -72,7 +72,7 @@ class MediaMemory:
         """Keep a row of a value; drop those that a row of removed ones names."""
         if "removed" in row:
             gone = {tuple(place) for place in row["removed"]}
-            self.rows = [one for one in self.rows if (one["name"], one["branch"], one["iteration"]) not in gone]
+            self.rows = [kept for kept in self.rows if (kept["name"], kept["branch"], kept["iteration"]) not in gone]
         else:
             self.rows.append(row)
         self._changes += 1
