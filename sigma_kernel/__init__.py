@@ -24,7 +24,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "network.network": "Network",
         "network.tracing": "Trace",
         "plugins.catalogue": "Lowerings catalogue",
-        "plugins.specs": "Component hookimpl",
+        "plugins.specs": "Component RunOption hookimpl",
         "registry.addresses": "matches",
         "registry.registry": "Registry",
     },

@@ -57,6 +57,7 @@ from sigma_kernel.contracts import GradientOptimiser as GradientOptimiser
 from sigma_kernel.contracts import GroupEvent as GroupEvent
 from sigma_kernel.contracts import GroupOperator as GroupOperator
 from sigma_kernel.contracts import GroupOrder as GroupOrder
+from sigma_kernel.contracts import HistogramValue as HistogramValue
 from sigma_kernel.contracts import Hook as Hook
 from sigma_kernel.contracts import HookContext as HookContext
 from sigma_kernel.contracts import HookEntry as HookEntry
@@ -79,6 +80,8 @@ from sigma_kernel.contracts import LeaveOrder as LeaveOrder
 from sigma_kernel.contracts import Lifecycle as Lifecycle
 from sigma_kernel.contracts import LoopProgram as LoopProgram
 from sigma_kernel.contracts import MODES as MODES
+from sigma_kernel.contracts import Media as Media
+from sigma_kernel.contracts import MediaEntry as MediaEntry
 from sigma_kernel.contracts import MemberOrder as MemberOrder
 from sigma_kernel.contracts import Merger as Merger
 from sigma_kernel.contracts import Metric as Metric
@@ -96,6 +99,7 @@ from sigma_kernel.contracts import Panel as Panel
 from sigma_kernel.contracts import Parameter as Parameter
 from sigma_kernel.contracts import PatternCommand as PatternCommand
 from sigma_kernel.contracts import PauseOrder as PauseOrder
+from sigma_kernel.contracts import PictureValue as PictureValue
 from sigma_kernel.contracts import PingOrder as PingOrder
 from sigma_kernel.contracts import Position as Position
 from sigma_kernel.contracts import Preprocessor as Preprocessor
@@ -107,6 +111,8 @@ from sigma_kernel.contracts import Records as Records
 from sigma_kernel.contracts import Repeatable as Repeatable
 from sigma_kernel.contracts import ReplaceState as ReplaceState
 from sigma_kernel.contracts import Resize as Resize
+from sigma_kernel.contracts import Rewriting as Rewriting
+from sigma_kernel.contracts import RowHistory as RowHistory
 from sigma_kernel.contracts import RowLosses as RowLosses
 from sigma_kernel.contracts import RowWriter as RowWriter
 from sigma_kernel.contracts import Schedule as Schedule
@@ -115,6 +121,7 @@ from sigma_kernel.contracts import ShardPart as ShardPart
 from sigma_kernel.contracts import ShardSum as ShardSum
 from sigma_kernel.contracts import Share as Share
 from sigma_kernel.contracts import Slot as Slot
+from sigma_kernel.contracts import SoundValue as SoundValue
 from sigma_kernel.contracts import Source as Source
 from sigma_kernel.contracts import StartOrder as StartOrder
 from sigma_kernel.contracts import StateEntry as StateEntry
@@ -124,7 +131,9 @@ from sigma_kernel.contracts import Step as Step
 from sigma_kernel.contracts import Store as Store
 from sigma_kernel.contracts import StoredRun as StoredRun
 from sigma_kernel.contracts import Stretch as Stretch
+from sigma_kernel.contracts import TableValue as TableValue
 from sigma_kernel.contracts import TextGenerator as TextGenerator
+from sigma_kernel.contracts import TextValue as TextValue
 from sigma_kernel.contracts import Tick as Tick
 from sigma_kernel.contracts import Ticket as Ticket
 from sigma_kernel.contracts import Totals as Totals
@@ -138,6 +147,7 @@ from sigma_kernel.contracts import Update as Update
 from sigma_kernel.contracts import View as View
 from sigma_kernel.contracts import Withdraw as Withdraw
 from sigma_kernel.contracts import Work as Work
+from sigma_kernel.contracts import WorkEntry as WorkEntry
 from sigma_kernel.contracts import WorkerAlive as WorkerAlive
 from sigma_kernel.contracts import WorkerComputed as WorkerComputed
 from sigma_kernel.contracts import WorkerCut as WorkerCut
@@ -148,6 +158,7 @@ from sigma_kernel.contracts import WorkerLost as WorkerLost
 from sigma_kernel.contracts import WorkerReady as WorkerReady
 from sigma_kernel.contracts import check_mode as check_mode
 from sigma_kernel.contracts import check_workers as check_workers
+from sigma_kernel.contracts import decode_media as decode_media
 from sigma_kernel.contracts import live as live
 from sigma_kernel.contracts import live_settings as live_settings
 from sigma_kernel.contracts import merge_in_tree as merge_in_tree
@@ -175,6 +186,7 @@ from sigma_kernel.network.tracing import Trace as Trace
 from sigma_kernel.plugins.catalogue import Lowerings as Lowerings
 from sigma_kernel.plugins.catalogue import catalogue as catalogue
 from sigma_kernel.plugins.specs import Component as Component
+from sigma_kernel.plugins.specs import RunOption as RunOption
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.addresses import matches as matches
 from sigma_kernel.registry.registry import Registry as Registry

@@ -39,7 +39,12 @@ from sigma_kernel.watchers import Watchers, find_progress_monitor, find_steering
 TRAINER = "default:training"  # the trainer that an environment creates
 CONFIGURATION = "default:run"  # the format of ``config.toml``, and of saved networks
 UNDESCRIBED = "# Trained from Python, without a plugin that describes runs.\n"
+DISTRIBUTIONS = "names of distributions, such as ['acme-sigma']"
 IDLE = ("created", "prepared", "stopped", "failed")  # states in which training may begin
+
+
+def _are_names(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
 
 
 def _resolve_monitors(environment: Environment, _: object, monitors: Any) -> dict[str, Monitor]:
@@ -52,7 +57,8 @@ class Environment(SteeringMethods, settings.Settled):
     """Several trainers that are run and ended together, watched by monitors.
 
     With a ``folder``, each run creates a run folder in it, ``folder_name`` if that is given; without one nothing is
-    written.  Arrays that were given as data are saved there, up to ``most_data`` bytes for each trainer.
+    written.  Arrays that were given as data are saved there, up to ``most_data`` bytes for each trainer.  ``plugins``
+    are distributions that are told when a run begins, ends or fails.
     """
 
     name: str = field(default="run", validator=settings.NAME)
@@ -67,6 +73,7 @@ class Environment(SteeringMethods, settings.Settled):
     most_data: int = field(default=2**26, kw_only=True, validator=[settings.whole, settings.ge(0)])
     folder_name: str | None = field(default=None, kw_only=True, validator=settings.optional(settings.NAME))
     catalogue: Catalogue = field(factory=catalogue, kw_only=True)
+    plugins: Sequence[str] = field(factory=list, kw_only=True, validator=settings.must(_are_names, DISTRIBUTIONS))
     trainers: dict[str, Trainer] = field(factory=dict, init=False)
     registry: Registry = field(factory=Registry, init=False)
     messages: Messages[str] = field(factory=Messages, init=False)
@@ -76,7 +83,7 @@ class Environment(SteeringMethods, settings.Settled):
     _records: RunRecords = field(init=False)
     _watchers: Watchers = field(init=False)
     _runner: Runner = field(init=False)
-    _replaying: bool = field(default=False, init=False)
+    replaying: bool = field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Resolve names and tables of monitors."""
@@ -103,9 +110,8 @@ class Environment(SteeringMethods, settings.Settled):
         It is the default one of the plugins that are installed; raises SigmaPluginError if none offers any.
         """
         _check_name(name, self.trainers)
-        given = {"seed": self.seed, "precision": self.precision, **settings}
         kind = cast("type[Trainer]", self.catalogue.load("trainer", TRAINER))
-        self.trainers[name] = kind.create(name, self, given)
+        self.trainers[name] = kind.create(name, self, {"seed": self.seed, "precision": self.precision, **settings})
         return self.trainers[name]
 
     def trainer(self, name: str) -> Trainer:
@@ -157,8 +163,7 @@ class Environment(SteeringMethods, settings.Settled):
         """Return the state for monitors: ``compiling``, if training waits for that, or how training ended."""
         if self.state in ("paused", "stopped", "failed"):  # other compilations do not delay training
             return describe_end(self.lifecycles(), self.signal) if self.state == "stopped" else self.state
-        busy = any(trainer.is_compiling for trainer in self.lifecycles().values())
-        return "compiling" if busy else self.state
+        return "compiling" if any(x.is_compiling for x in self.lifecycles().values()) else self.state
 
     def why(self) -> str:
         """Return why training failed, as a sentence; empty if it did not."""
@@ -261,7 +266,7 @@ class Environment(SteeringMethods, settings.Settled):
         self._check("run")
         self.begin_from(run)
         self.prepare()
-        self._replaying = True
+        self.replaying = True
         stored = self._records.open(run)
         journal, trainers = stored.excerpt(self.trainers, self.log), self.lifecycles()
         for trainer in trainers.values():
@@ -291,16 +296,16 @@ class Environment(SteeringMethods, settings.Settled):
     def send(self, command: str, **arguments: Any) -> dict[str, Any]:
         """Send a command to all trainers that it concerns, or to ``trainer``; return when each applied it.
 
-        Without a trainer, the pattern of ``set`` starts at the root.  Raises SigmaStateError for a command that is not
-        legal in the current state; a refused command changes nothing.
+        Without a trainer, the pattern of ``set`` starts at the root.  ``who`` is the name of the sender in the journal.
+        Raises SigmaStateError for a command that is not legal in the current state; a refused command changes nothing.
         """
-        if self._replaying:
+        if self.replaying:
             raise SigmaStateError(f"environment {self.name!r}: cannot {command} in a replay. Resume the run instead.")
-        name = arguments.pop("trainer", None)
+        name, who = arguments.pop("trainer", None), arguments.pop("who", "")
         change = make_command(Resolver(self.catalogue), command, arguments, by_hand=True)
         if name is not None:
             self._runner.await_begin()
-            return self._deliver({name: change})
+            return self._deliver({name: change}, who)
         if change.legal:
             self._check(command, change.legal)
         self._runner.await_begin()
@@ -310,14 +315,14 @@ class Environment(SteeringMethods, settings.Settled):
         if not parts and change.concerns and change.prepares:  # another command came first, or training has just ended
             which = " or ".join(change.concerns)
             raise SigmaStateError(f"environment {self.name!r}: cannot {command}, as no trainer is {which}.")
-        return self._deliver(parts)
+        return self._deliver(parts, who)
 
-    def _deliver(self, commands: Mapping[str, Command]) -> dict[str, Any]:
+    def _deliver(self, commands: Mapping[str, Command], who: str) -> dict[str, Any]:
         commands = {name: each.in_full(Resolver(self.catalogue).in_full) for name, each in commands.items()}
         for name, command in commands.items():  # check all before queueing any
             self.trainer(name).lifecycle.check(command)
         self._records.note_plugins()
-        requests = {name: self.trainer(name).lifecycle.send(command) for name, command in commands.items()}
+        requests = {name: self.trainer(name).lifecycle.send_from(who, command) for name, command in commands.items()}
         return {name: request.result() for name, request in requests.items()}
 
     def get(self, address: str) -> Any:
@@ -343,7 +348,7 @@ class Environment(SteeringMethods, settings.Settled):
         steering_monitor = find_steering_monitor(self.catalogue, self.control)
         monitors = {**progress_monitor, **steering_monitor, **self.monitors}
         talking = {name: monitor for name, monitor in monitors.items() if monitor.talks}
-        self._watchers.start(talking if self._replaying else monitors, partial(EnvironmentView, self))
+        self._watchers.start(talking if self.replaying else monitors, partial(EnvironmentView, self))
 
     def linger(self) -> None:
         """Keep monitors serving the finished run, one after the other, until their last viewers leave."""

@@ -12,18 +12,22 @@ equal operands one half for each; ``where`` that of the chosen operand, even if 
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
+import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ops, rewriting
+from sigma_kernel.graph import matrices, ops, rewriting, spectra
 from sigma_kernel.graph.calculus import (
     evaluate as evaluate, gradient as gradient, hessian_vector_product as hessian_vector_product,
 )  # fmt: skip
+from sigma_kernel.graph.contraction import contract
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
+from sigma_kernel.graph.mistakes import explain_mistakes, unknown_function
 from sigma_kernel.graph.node import (
     Axis, Node, Shape, Spec, axes, constant as constant, trace_open, place, symbol as symbol, trace as trace,
 )  # fmt: skip
@@ -61,6 +65,12 @@ def zeros(shape: Sequence[int], dtype: str = "float32") -> Node:
 def ones(shape: Sequence[int], dtype: str = "float32") -> Node:
     """Return ones."""
     return full(1, tuple(shape), dtype)
+
+
+def eye(rows: int, columns: int | None = None, offset: int = 0, dtype: str = "float32") -> Node:
+    """Return ``(rows, columns)``, square by default: 1 on the diagonal, ``offset`` columns to its right, else 0."""
+    sides = (operator.index(rows), operator.index(rows if columns is None else columns))
+    return cast(equal(iota(sides, 0) + operator.index(offset), iota(sides, 1)), dtype)
 
 
 def iota(shape: Sequence[int], axis: int = -1, dtype: str = "int32") -> Node:
@@ -152,6 +162,18 @@ def argmax(x: Array, axis: int = -1, keepdims: bool = False) -> Array:
     return indices if keepdims else squeeze(indices, axis)
 
 
+def prod(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Return the product over axes, all by default: 1 over none. Its slopes are right where factors are 0."""
+    gone = axes(x.shape, axis)
+    result: Array = ops.prod(x, axis=gone)
+    return result if keepdims else squeeze(result, gone)
+
+
+def cumsum(x: Array, axis: int = -1, reverse: bool = False) -> Array:
+    """Return the sums of the entries up to each along an axis, itself included; from the last one on with reverse."""
+    return ops.cumsum(x, axis=place(x.shape, axis), reverse=reverse)
+
+
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Return the mean over axes, all by default."""
     return x.mean(axis, keepdims=keepdims)  # type: ignore[no-any-return]
@@ -214,6 +236,103 @@ def attention(
 def attention_weights(queries: Node, keys: Node, mask: Node | None = None, causal: bool = False) -> Node:
     """Return the weights ``(..., l, s)`` of the values in :func:`attention`; each row adds up to 1, or is 0."""
     return ops.attention_weights(queries, keys, *(() if mask is None else (mask,)), causal=causal)
+
+
+# -- orders ------------------------------------------------------------------------------------------------------------
+def sort(x: Array, axis: int = -1, descending: bool = False) -> Array:
+    """Return the entries along an axis in order; NaN counts as the greatest.
+
+    Equal entries stay in their order, downwards too, and so the gradient of an entry goes to the one that it is.
+    """
+    return ops.sort(x, axis=place(x.shape, axis), descending=descending)
+
+
+def argsort(x: Array, axis: int = -1, descending: bool = False) -> Array:
+    """Return the indices of the entries in the order of :func:`sort`, int32."""
+    return ops.argsort(x, axis=place(x.shape, axis), descending=descending)
+
+
+def top_k(x: Array, k: int, axis: int = -1, largest: bool = True) -> tuple[Array, Array]:
+    """Return the k largest entries along an axis, or the smallest, in order, and their indices, int32.
+
+    Of equal entries, the first ones count; NaN counts as the greatest.
+    """
+    at, count = place(x.shape, axis), operator.index(k)
+    if not 0 <= count <= x.shape[at]:
+        raise SigmaGraphError(f"top_k({x.shape}): k must be from 0 to {x.shape[at]}, the side of axis {at} (got {k}).")
+    both = sort(x, at, descending=largest), argsort(x, at, descending=largest)
+    return ops.narrow(both[0], at, 0, count), ops.narrow(both[1], at, 0, count)
+
+
+# -- products ----------------------------------------------------------------------------------------------------------
+def einsum(subscripts: str, *operands: Array) -> Array:
+    """Return a sum of products in Einstein's notation: ``"bij,bjk->bik"`` is a product of matrices in a batch.
+
+    A label stands for an axis: operands share axes with the same label, an operand that has it twice gives its
+    diagonal, and labels that the result has not are summed. Without ``->``, the result has the labels that occur once,
+    in the order of the alphabet. An ellipsis stands for further axes, which broadcast, as sides of 1 do.
+    """
+    return contract(subscripts, *operands)  # type: ignore[no-any-return]
+
+
+# -- matrices ----------------------------------------------------------------------------------------------------------
+def solve(a: Array, b: Other[Array]) -> Array:
+    """Return x with ``a @ x = b``, for square matrices a ``(..., n, n)`` and right sides b ``(..., n, m)`` or ``(n,)``.
+
+    Leading axes broadcast. The solution of a singular matrix is NaN.
+    """
+    right: Any = b if hasattr(b, "shape") else np.asarray(b)
+    vector = len(right.shape) == 1
+    result: Array = matrices.solve(a, expand(right, 1) if vector else right)
+    return squeeze(result, -1) if vector else result
+
+
+def cholesky(a: Array) -> Array:
+    """Return the lower triangular L with ``L @ L.T = a``, for symmetric positive definite matrices ``(..., n, n)``.
+
+    Of another matrix, the symmetric part counts; the result is NaN where that is not positive definite. The gradient is
+    symmetric.
+    """
+    return matrices.cholesky(a)
+
+
+def svd(x: Array) -> tuple[Array, Array, Array]:
+    """Return the reduced singular value decomposition of matrices ``(..., m, n)``, with ``x = u * s @ v``.
+
+    With k the smaller of m and n: left vectors u ``(..., m, k)``, values s ``(..., k)`` in falling order, and right
+    vectors as rows, v ``(..., k, n)``. The sign of a pair of vectors makes the first larger entry of the left one
+    positive. Where values are equal, or 0, vectors are any of several, and their gradients are not finite; that of the
+    values alone is defined everywhere.
+    """
+    rows = matrices.svd(x)
+    last, (height, width) = len(rows.shape) - 1, x.shape[-2:]
+    left, values, right = ops.pieces(rows, (height, 1, width), last)
+    return ops.swap_axes(left), squeeze(values, -1), right
+
+
+# -- spectra -----------------------------------------------------------------------------------------------------------
+def rfft(x: Array, axis: int = -1) -> Array:
+    """Return the discrete Fourier transform of real entries along an axis, and a new last axis: real, imaginary part.
+
+    The axis of n entries becomes one of ``n // 2 + 1`` frequencies; the others are their complex conjugates.
+    """
+    at: int = place(x.shape, axis)
+    last: int = len(x.shape) - 1
+    spectrum = spectra.rfft(permute(x, [*range(at), *range(at + 1, last + 1), at]))
+    return permute(spectrum, [*range(at), last, *range(at, last), last + 1])
+
+
+def irfft(y: Array, n: int | None = None, axis: int = -1) -> Array:
+    """Return the real entries of which ``y (..., frequencies, 2)`` is the transform :func:`rfft`, 1 / n included.
+
+    The axis is counted without the last one, of real and imaginary parts. There are n entries: by default
+    ``2 * (frequencies - 1)``, an even number.
+    """
+    at: int = place(y.shape[:-1], axis)
+    last: int = len(y.shape) - 2
+    spectrum = permute(y, [*range(at), *range(at + 1, last + 1), at, last + 1])
+    signal = spectra.irfft(spectrum, n=2 * (y.shape[at] - 1) if n is None else operator.index(n))
+    return permute(signal, [*range(at), last, *range(at, last)])
 
 
 # -- form --------------------------------------------------------------------------------------------------------------
@@ -399,3 +518,14 @@ def _run_body(body: Callable[..., Any], operands: Sequence[Node], carries: int) 
             return (*after, *outputs)
         case result:
             raise SigmaGraphError(f"scan: the body must return ([{carries} new carries], [outputs]), not {result!r}.")
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------------------
+_NAMES = [name for name, row in globals().items() if inspect.isfunction(row) and row.__module__ == __name__]
+globals().update({name: explain_mistakes(globals()[name]) for name in _NAMES if not name.startswith("_")})
+
+if not TYPE_CHECKING:  # where any name would pass
+
+    def __getattr__(name: str) -> NoReturn:
+        """Raise an error that names a function that is similar, or does the same."""
+        raise unknown_function(name, [*_NAMES, *ops.OPS, "gradient", "evaluate", "constant"])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from attrs import define, field
 
@@ -14,6 +14,8 @@ from sigma_kernel.contracts.running import Lifecycle
 from sigma_kernel.courses import Course, TrainingHandle
 from sigma_kernel.errors import SigmaStateError, error_text
 from sigma_kernel.messages import Messages
+from sigma_kernel.participants import Participants
+from sigma_kernel.plugins.catalogue import Catalogue
 from sigma_kernel.records import RunRecords
 from sigma_kernel.signals import SAVING, Signals
 from sigma_kernel.summary import Summary
@@ -28,6 +30,9 @@ class RunOwner(Protocol):
     """Whose run this is."""
 
     signals: list[int]  # that mean the end, also those that came after training
+    catalogue: Catalogue
+    plugins: Sequence[str]  # that take part in the run by name
+    replaying: bool
 
     def open_run(self) -> None:
         """Create the stored run if one is wanted and there is none, and let prepared trainers write to it."""
@@ -85,6 +90,12 @@ class Runner:
         failure = next((course.failure for course in [*self._active] if course.failure), self._failure)
         return "" if failure is None or self.is_aborted else error_text(failure)
 
+    @property
+    def participants(self) -> Participants:
+        """Return the plugins that take part in the run by name; none in a replay."""
+        names = () if self.owner.replaying else self.owner.plugins
+        return Participants(self.owner.catalogue, names, self.messages.log)
+
     def await_begin(self) -> None:
         """Wait for courses that are about to begin."""
         for course in [*self._active]:
@@ -121,6 +132,7 @@ class Runner:
                 self._failure, self.signal = None, None
             self._active.append(course)
         try:
+            self.participants.check()
             course.prepare()
             with self._gate:
                 self.owner.open_run()
@@ -128,6 +140,7 @@ class Runner:
                 if course.signals:  # that came while the files were opened
                     course.stop(interrupted=True)
                 self.owner.start_monitors(progress)
+            self.participants.begin(**self._describe_course(course))
         except BaseException:
             for trainer in course.claimed:
                 trainer.leave()
@@ -139,6 +152,7 @@ class Runner:
 
     def _complete(self, course: Course) -> Summary:
         """Train and save; return the summary, or raise the first error."""
+        summary = None
         try:
             course.train()
             if self.records.run is not None:
@@ -159,10 +173,16 @@ class Runner:
         except SigmaStateError as error:
             course.fail(error)
             self._end(course)
+        self.participants.end(course.failure, summary, **self._describe_course(course))
         self._close_files()
         if course.failure is not None:
             raise course.failure
+        assert summary is not None  # without one there is a failure
         return summary
+
+    def _describe_course(self, course: Course) -> dict[str, Any]:
+        """Return what plugins learn of a course."""
+        return {"environment": self.owner, "trainers": [trainer.name for trainer in course.trainers]}
 
     def _save(self, trainers: Iterable[Lifecycle]) -> None:
         """Save what trainers have reached that were not stopped from outside; a stop has saved the others."""

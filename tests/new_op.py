@@ -15,7 +15,7 @@ import numpy as np
 from sigma_kernel import catalogue, functions as f
 from sigma_kernel.graph import OPS, Spec, gradient, interpret, numpy_namespace, symbol, trace
 from sigma_kernel.graph.node import Graph
-from sigma_run.launcher.work import operations
+from sigma_step.work import operations
 from sigma_testing import BackendSuite, backend, cases, edges, generate
 
 X = np.array([-2.5, -0.0, 0.25, 3.0])

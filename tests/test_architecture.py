@@ -561,6 +561,8 @@ LIBRARIES = {  # libraries whose name a backend has, where a module speaks of th
     "graph.namespace": {"numpy"},  # the array namespace
     "sigma_training.compatibility": {"numpy"},  # whose version is recorded
     "sigma_testing.launching": {"numpy", "torch", "jax"},  # that take long to import
+    "sigma_run.published.probe": {"numpy"},  # whose random numbers an import may change
+    "sigma_run.published.watching": {"numpy"},
     "sigma_testing.plugin": {"numpy"},
     "sigma_backend_numba.lower.kernels": {"numpy"},  # a mode of the compiler
 }

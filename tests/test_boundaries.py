@@ -185,7 +185,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         r"layer 1-gate (Gate): it must return state 'w' as float32\[3\], as declared \(got float32 of shape"),
     "forward": ({"layer": Gate(does=gives(None))}, r"layer 1-gate (Gate): forward\(\) must return a node, .*\(got"),
     "prediction": ({"cost": Cost(predicts=gives(3)), "metrics": {"m": Totals()}},
-        r".*layer 3-cost (Cost): prediction\(\) must return a node \(got int"),
+        r".*layer 3-cost (Cost): its prediction must be a node \(got int"),
     "slots": (optimiser(has=gives({"m": 3})),
         r"optimiser (Descent): slots\(\) must return a Slot for each name, .*\(got {'m': int}"),
     "update": (optimiser(does=gives(None)), r"optimiser (Descent): update\(\) must return a pair, .*\(got NoneType"),

@@ -38,6 +38,7 @@ BELONGS = {  # by prefix, the longest that fits; what is not listed stays in the
     "testing.group": "suites of training",
     "testing.hooks": "suites of training",
     "testing.metrics": "suites of metrics",
+    "testing.rewritings": "suites of metrics",
     "testing.steering": "suites of training",
     "testing.watching": "suites of training",
     "testing.commanding": "suites of training",

@@ -21,7 +21,7 @@ from sigma_kernel.lazy import GENERATE
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.discovery import find
-from sigma_run.launcher.scaffold import PROJECT
+from sigma_run.launcher.scaffold import FOLDER, LIBRARIES, REQUIRED
 from sigma_testing import generate
 
 ROOT = Path(__file__).parents[1]
@@ -162,7 +162,8 @@ def list_versions(text: str, pattern: re.Pattern[str], *operators: str) -> set[t
 
 
 def list_floors() -> set[tuple[str, str]]:
-    texts = [PROJECT, *(path.read_text() for path in PROJECTS)]
+    template = (FOLDER / "project" / "pyproject.toml.txt").read_text()
+    texts = [template, *(f'"{line}"' for line in (*REQUIRED, *LIBRARIES.values())), *map(Path.read_text, PROJECTS)]
     return set().union(*(list_versions(text, IN_QUOTES, ">=", "~=") for text in texts))
 
 
@@ -205,7 +206,7 @@ def test_a_room_has_the_required_files(room):
     apart = (room / "tests" / "peers" / "test_plugin.py").is_file()  # of a room that needs JAX or PyTorch
     assert apart != (room / "tests" / "test_plugin.py").is_file()
     assert not apart or {path.parent.name for path in room.glob("tests/**/test_*.py")} == {"peers"}
-    assert f"python -m pip install ./plugins/{room.name}" in (room / "README.md").read_text()
+    assert f"python -m pip install {room.name}" in (room / "README.md").read_text()
 
 
 @by_name
@@ -218,6 +219,25 @@ def test_a_room_is_a_distribution_of_this_project(room):
     assert (room / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
     major, minor, _ = sigma_kernel.__version__.split(".")
     assert f"sigma-kernel ~={major}.{minor}" in described["dependencies"]
+
+
+ADDRESS = project(ROOT)["urls"]["Repository"]
+SHOWN = [ROOT / "sigma_kernel" / "README.md", *(room / "README.md" for room in ROOMS)]  # by an index, without this tree
+
+
+@by_name
+def test_a_room_says_where_it_is_from_as_the_kernel_does(room):
+    described, kernel = project(room), project(ROOT)
+    assert {key: described[key] for key in ("urls", "classifiers")} == {k: kernel[k] for k in ("urls", "classifiers")}
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.parent.name)
+def test_the_links_of_a_page_that_an_index_shows_are_absolute_and_lead_to_files(page):
+    links = re.findall(r"\]\(([^)]+)\)", page.read_text())
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    own = [link.partition("#")[0].removeprefix(f"{ADDRESS}/") for link in links if link.startswith(f"{ADDRESS}/")]
+    assert [link for link in own if not re.match("(blob|tree)/main/", link)] == []
+    assert [link for link in own if not (ROOT / link.split("/", 2)[2]).exists()] == []
 
 
 @of_plugins

@@ -147,11 +147,14 @@ def test_a_command_of_a_plugin_runs_by_name_and_by_full_name(distribution, capsy
 
 
 @pytest.mark.parametrize(
-    "line", ["--help", "--version", "greet", "acme-tools:greet", "run --help", "plugins --help",
-             "--no-plugin acme-tools --help", "--no-plugin acme-hostile greet"],
+    "line", ["--help", "--version", "greet", "acme-tools:greet", "check --help", "plugins --help",
+             "--no-plugin acme-tools --help", "--no-plugin acme-hostile greet", "--no-plugin acme-hostile run --help"],
 )  # fmt: skip
 def test_only_the_plugin_of_a_command_is_imported(distribution, forgotten, tmp_path, monkeypatch, line):
-    """One that hangs, or ends the process, when it is imported affects only what uses it."""
+    """One that hangs, or ends the process, when it is imported affects only what uses it.
+
+    ``sigma run`` has options of every plugin.
+    """
     monkeypatch.chdir(tmp_path)
     distribution("acme-tools", GREET, commands=DECLARED, greet=GREET_FILE)
     distribution("acme-hostile", commands={"growl": "acme_hostile.growl:growl"})

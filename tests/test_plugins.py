@@ -7,12 +7,13 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import pytest
 
 import sigma_kernel
 from sigma_kernel import Component, Hook
-from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
+from sigma_kernel.errors import SigmaConfigError, SigmaPluginError, SigmaWarning
 from sigma_kernel.plugins import discovery, rooms
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue
 from sigma_kernel.plugins.discovery import Plugin, find
@@ -167,6 +168,27 @@ def test_a_preferred_plugin_is_meant_by_a_name_that_several_offer(distribution):
     assert found.preferring(["rival-layers"]).resolve("layer", "acme-layers:scale_x").distribution == "acme-layers"
     with pytest.raises(SigmaConfigError, match="both offer it"):
         found.resolve("layer", "scale_x")
+
+
+@pytest.mark.parametrize("others", [["rival-layers"], ["rival-layers", "third-layers"]])
+def test_a_name_of_the_default_set_means_its_component_with_a_warning(distribution, monkeypatch, others):
+    monkeypatch.setattr(rooms, "default_set", lambda: ["acme-layers", "acme-hooks"])
+    for name in ("acme-layers", *others):
+        distribution(name, SCALE.replace("acme_layers", name.replace("-", "_")))
+    every = " and ".join(["acme-layers", *others])
+    said = rf"'scale_x': {every} both offer it\. It means 'acme-layers:scale_x', .* or 'rival-layers:scale_x'.* prefer"
+    with pytest.warns(SigmaWarning, match=said):
+        assert catalogue().resolve("layer", "scale_x").distribution == "acme-layers"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert catalogue().resolve("layer", "rival-layers:scale_x").distribution == "rival-layers"
+        assert catalogue().preferring(["rival-layers"]).resolve("layer", "scale_x").distribution == "rival-layers"
+        assert catalogue().preferring(["acme-layers"]).resolve("layer", "scale_x").distribution == "acme-layers"
+
+
+def test_the_default_set_is_that_of_the_project():
+    assert {"sigma-layers", "sigma-recipes", "sigma-training"} <= {*rooms.default_set()}
+    assert not {"sigma-sklearn", "sigma-backend-torch"} & {*rooms.default_set()}
 
 
 def test_what_a_preferred_plugin_requires_is_preferred_after_it(distribution):

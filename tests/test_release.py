@@ -113,6 +113,28 @@ def test_a_release_that_cannot_be_made_is_refused_at_its_start(repository, versi
     release.check_start(release.Release(repository, "0.11.0", "v0.10.0"))
 
 
+def test_a_release_without_an_address_of_the_repository_is_refused(repository):
+    (repository / "pyproject.toml").write_text('[project.urls]\nRepository = "https://sigma.example"\n')
+    git("add", ".", folder=repository)
+    git("commit", "-q", "-m", "Project", folder=repository)
+    with pytest.raises(SystemExit, match="no address yet. Pass --repository URL"):
+        release.check_start(release.Release(repository, "0.11.0", "v0.10.0"))
+    release.check_start(release.Release(repository, "0.11.0", "v0.10.0", "https://host/sigma"))
+
+
+def test_a_release_writes_the_address_into_every_project_and_page(tmp_path):
+    for path in release.list_pages(ROOT):
+        (tmp_path / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path.relative_to(ROOT)).write_text(path.read_text())
+    before = release.read_address(ROOT)
+    release.set_address(tmp_path, "https://host/owner/sigma/")
+    texts = [path.read_text() for path in release.list_pages(tmp_path)]
+    assert len(texts) > 70
+    assert [text for text in texts if before in text] == []
+    assert all("https://host/owner/sigma" in text for text in texts)
+    assert release.read_address(tmp_path) == "https://host/owner/sigma"
+
+
 def test_a_release_needs_a_clean_working_tree(repository):
     (repository / "file").touch()
     with pytest.raises(SystemExit, match="The working tree has changes"):

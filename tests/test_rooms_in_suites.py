@@ -27,7 +27,7 @@ SUITES = {
     "exporter": "ExporterSuite", "recipe": "RecipeSuite", "verb": "VerbSuite", "op": "OpSuite",
     "lowering": "LoweringSuite", "criterion": "CriterionSuite", "panel": "PanelSuite",
     "chart": "ChartSuite", "configuration": "ConfigurationSuite", "store": "StoreSuite", "command": "CommandSuite",
-    "generator": "GeneratorSuite",
+    "generator": "GeneratorSuite", "rewriting": "RewritingSuite",
     "trainer": "TrainerSuite",
 }  # fmt: skip
 

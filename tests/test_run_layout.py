@@ -10,11 +10,12 @@ ROOT = Path(__file__).parents[1]
 OWN = ROOT / "plugins" / "sigma-store"
 DAMAGING = {"checkpoints.py", "journals.py"}  # of sigma_testing: they write run folders with given contents
 INNER = re.compile(
-    r"journal\.jsonl|curves\.bin|metrics\.jsonl|\bcheckpoints/|state\.safetensors|manifest\.(json|sha256)|^\.lock$"
+    r"journal\.jsonl|media\.jsonl|curves\.bin|metrics\.jsonl|\bcheckpoints/|state\.safetensors|manifest\.(json|sha256)|^\.lock$"
 )
 INSIDE = re.compile(
-    r"sigma_store\.(appending|chain|checkpoints|curves_file|excerpt|journal|levels|older|slots)\b"  # their modules
-    r"|from sigma_store\.folders import [^\n]*\b(CONFIG|JOURNAL|CURVES|OLDER_METRICS|CHECKPOINTS|LOCK)\b"  # their names
+    # their modules, and their names
+    r"sigma_store\.(appending|chain|checkpoints|curves_file|excerpt|journal|levels|media_file|older|slots)\b"
+    r"|from sigma_store\.folders import [^\n]*\b(CONFIG|JOURNAL|CURVES|OLDER_METRICS|CHECKPOINTS|LOCK|MEDIA)\b"
 )
 
 

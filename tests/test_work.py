@@ -6,7 +6,7 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Graph, Spec, gradient, symbol, trace
-from sigma_run.launcher.work import operations, traffic
+from sigma_step.work import operations, traffic
 
 COUNTS = {
     "a product": (lambda x: x @ x.T, (5, 7), 2 * 5 * 7 * 5),

@@ -20,7 +20,6 @@ from sigma_kernel.plugins.catalogue import catalogue, load as loaded
 from sigma_kernel.plugins.choice import make_choices
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.settings.records import REQUIRED, settings as declared
@@ -28,6 +27,7 @@ from sigma_layers import Add, Concat, Dense, Dropout, Function, Input, Output, S
 from sigma_optimisers import Adam, MaxNorm, StepDecay
 from sigma_run import load
 from sigma_run.config import build, load_configuration, parse
+from sigma_run.config.loading import FileLoader
 from sigma_run.launcher.group import main
 from sigma_training.notation import parse as parsed
 
@@ -43,7 +43,8 @@ SETTINGS: dict[tuple[str, str], dict[str, Any]] = {
     ("source", "multi"): {"sources": [{"type": "file", "path": "x.csv"}]}, ("reader", "bytes"): {"size": 4},
     ("reader", "samples"): {"shape": [2, 2]}, ("extractor", "columns"): {"sections": {"inputs": {"columns": [0, "a"]}}},
     ("extractor", "offsets"): {"sections": {"inputs": {"offset": 1}}}, ("preprocessor", "cast"): {"dtype": "float64"},
-    ("dataset", "latent"): {"of": "digits"},
+    ("hook", "email"): {"to": ["anna@example.org"], "sender": "sigma@example.org", "server": "smtp.example.org"},
+    ("hook", "webhook"): {"url": "$HOOK"}, ("dataset", "latent"): {"of": "digits"},
     ("dataset", "csv"): {"path": "x.csv", "target": "y"}, ("schedule", "product"): {"of": ["constant"]},
     ("dataset", "image_folder"): {"folder": "x", "size": [4, 4], "memory": "1 GB", "table": "x.csv", "cache": "y"},
     ("dataset", "sound_folder"): {"folder": "x", "seconds": 1.0},
@@ -160,7 +161,8 @@ def test_architectures_are_read_back_from_their_text(name: str) -> None:
 
 # what layers need to be made, by the names of their parameters
 REQUIRED_OF_LAYERS: dict[str, tuple[Any, ...]] = {
-    "axes": (2, 1), "branches": (Dense(2), Dense(3)), "chain": (Dense(2) + Dropout(0.1),), "filters": (2,),
+    "axes": (2, 1), "branches": (Dense(2), Dense(3)), "chain": (Dense(2) + Dropout(0.1),), "classes": (5,),
+    "cutoffs": ([2],), "filters": (2,),
     "function": (f.tanh,), "groups": (2,), "heads": (2,), "output": ("state",), "shape": (2, 2), "side": ("real",),
     "size": (2,), "times": (2,), "units": (2,), "vocabulary": (3,), "width": (1,),
 }  # fmt: skip

@@ -7,16 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from extensions import commands, components, functions, gallery, rules
+from extensions import commands, components, contracts, functions, gallery, published, rules
 
 BLOCK = re.compile(r"^```\{generated\} (\w++) *+(.*+)\n```$", re.MULTILINE)
 TEXTS: dict[str, Callable[[str], str]] = {
     "commands": commands.text,
     "components": components.text,
+    "contract": contracts.text,
     "functions": functions.text,
+    "kinds": contracts.table,
     "gallery": gallery.text,
     "ops": functions.table_of_ops,
+    "published": published.text,
     "rules": rules.text,
+    "template": contracts.template,
 }
 
 

@@ -22,15 +22,17 @@ __getattr__, __dir__, __all__ = lazy_exports(
         " ReplaceState Resize ShardPart ShardSum StartOrder StateKept StateSent Tick Transport WorkerAlive"
         " WorkerComputed WorkerCut WorkerEvent WorkerFailed WorkerJoined WorkerLost WorkerReady Withdraw check_workers"
         " merge_in_tree",
-        "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Totals live live_settings",
+        "media": "HistogramValue Media MediaEntry PictureValue SoundValue TableValue TextValue decode_media",
+        "model": "Architecture Context CostLayer Draws Initialiser Layer Outputs Parameter Rewriting Totals live"
+        " live_settings",
         "optimisation": "GradientOptimiser Modifier Objective Optimisation Optimiser Schedule Slot Transform"
         " Transformed Update",
         "running": "Goals Host Lifecycle SentCommand Trainer TrainerReport",
         "steering": "Compute Criterion Hook HookContext Iterations Merger Metric Operator Outlook Recipe Repeatable"
-        " RowLosses"
+        " RowHistory RowLosses"
         " MODES TextGenerator Work check_mode check_workers merge_in_tree",
         "storing": "Checkpoint Checkpoints ConfigurationFormat Excerpt FOR_REPLAYS Journal RowWriter Store StoredRun",
         "watching": "AddressEntry Branch Chart HookEntry LayerEntry Monitor Panel StateEntry Stretch Ticket TrainerView"
-        " View",
+        " View WorkEntry",
     },
 )

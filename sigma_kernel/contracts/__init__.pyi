@@ -73,6 +73,14 @@ from sigma_kernel.contracts.grouping import WorkerFailed as WorkerFailed
 from sigma_kernel.contracts.grouping import WorkerJoined as WorkerJoined
 from sigma_kernel.contracts.grouping import WorkerLost as WorkerLost
 from sigma_kernel.contracts.grouping import WorkerReady as WorkerReady
+from sigma_kernel.contracts.media import HistogramValue as HistogramValue
+from sigma_kernel.contracts.media import Media as Media
+from sigma_kernel.contracts.media import MediaEntry as MediaEntry
+from sigma_kernel.contracts.media import PictureValue as PictureValue
+from sigma_kernel.contracts.media import SoundValue as SoundValue
+from sigma_kernel.contracts.media import TableValue as TableValue
+from sigma_kernel.contracts.media import TextValue as TextValue
+from sigma_kernel.contracts.media import decode_media as decode_media
 from sigma_kernel.contracts.model import Architecture as Architecture
 from sigma_kernel.contracts.model import Context as Context
 from sigma_kernel.contracts.model import CostLayer as CostLayer
@@ -81,6 +89,7 @@ from sigma_kernel.contracts.model import Initialiser as Initialiser
 from sigma_kernel.contracts.model import Layer as Layer
 from sigma_kernel.contracts.model import Outputs as Outputs
 from sigma_kernel.contracts.model import Parameter as Parameter
+from sigma_kernel.contracts.model import Rewriting as Rewriting
 from sigma_kernel.contracts.model import Totals as Totals
 from sigma_kernel.contracts.model import live as live
 from sigma_kernel.contracts.model import live_settings as live_settings
@@ -112,6 +121,7 @@ from sigma_kernel.contracts.steering import Operator as Operator
 from sigma_kernel.contracts.steering import Outlook as Outlook
 from sigma_kernel.contracts.steering import Recipe as Recipe
 from sigma_kernel.contracts.steering import Repeatable as Repeatable
+from sigma_kernel.contracts.steering import RowHistory as RowHistory
 from sigma_kernel.contracts.steering import RowLosses as RowLosses
 from sigma_kernel.contracts.steering import TextGenerator as TextGenerator
 from sigma_kernel.contracts.steering import Work as Work
@@ -139,3 +149,4 @@ from sigma_kernel.contracts.watching import Stretch as Stretch
 from sigma_kernel.contracts.watching import Ticket as Ticket
 from sigma_kernel.contracts.watching import TrainerView as TrainerView
 from sigma_kernel.contracts.watching import View as View
+from sigma_kernel.contracts.watching import WorkEntry as WorkEntry

@@ -90,12 +90,14 @@ class Preprocessor(Settled):
     """Transform one section; the values fitted to the training split are saved with the model.
 
     A preprocessor that ``takes_classes`` gets words, and whole numbers of a table, as class indices. One with an
-    ``approximate_graph``, such as of products that are added in another order, has a graph that rounds otherwise.
+    ``approximate_graph``, such as of products that are added in another order, has a graph that rounds otherwise. One
+    that ``casts`` may return floats in a wider dtype than theirs.
     """
 
     section: str
     takes_classes: ClassVar[bool] = False
     approximate_graph: ClassVar[bool] = False
+    casts: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:

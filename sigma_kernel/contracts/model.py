@@ -1,9 +1,9 @@
-"""Contracts of models: layers, costs, initialisers."""
+"""Contracts of models: layers, costs, rewritings of their graphs, initialisers."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -132,6 +132,21 @@ class CostLayer(Layer):
         """Return the prediction for an output, such as probabilities for logits."""
         return output
 
+    def predict(self, context: Context, output: Node) -> Node:
+        """Return the prediction for an output, by default that of :meth:`prediction`.
+
+        A cost whose own parameters predict, such as a cost of angles to the directions of classes, overrides this one.
+        ``context`` has the values of its ``parameters``, ``state`` and ``live`` settings by name; targets are unknown,
+        and nothing is random. A trained network that is loaded has no targets: :meth:`~Layer.parameters` and
+        :meth:`~Layer.state` of such a cost then get the spec of the output alone.
+        """
+        return self.prediction(output)
+
+    @property
+    def _predicts(self) -> bool:
+        """Return whether it overrides :meth:`predict`, for which its own values have to be known."""
+        return type(self).predict is not CostLayer.predict
+
     def output_size(self, targets: Spec, classes: int = 0) -> int | None:
         """Return the last side of an output that fits targets of this spec; None if they do not say it.
 
@@ -145,6 +160,31 @@ class CostLayer(Layer):
         """Raise SigmaDataError if targets (one row per sample) do not fit an output of this shape."""
 
 
+@define(eq=False)
+class Rewriting(Settled):
+    """Replace nodes in the graph of a network: of its layers, predictions and costs, before gradients are taken.
+
+    All steps of a trainer are rewritten alike, those of training, evaluation and prediction, and what exporters get.
+    One whose nodes have gradients that are not their slopes, such as those of rounding, is a ``surrogate``.
+
+    Args:
+        match: Pattern of the layers and costs whose nodes may be replaced, such as ``*<dense>``; by default all.
+    """
+
+    match: str = field(default="**", kw_only=True)
+
+    surrogate: ClassVar[bool] = False
+
+    @abstractmethod
+    def replace(self, node: Node, inputs: tuple[Node, ...], training: bool) -> Node:
+        """Return what takes the place of a node, of the same shape and dtype.
+
+        Operands come before the nodes that read them: ``node.inputs`` are those that it had, ``inputs`` what has taken
+        their place. To keep it, return ``with_inputs(node, inputs)``. Nodes in the bodies of loops are replaced before
+        the loop, the op ``scan``.  What is replaced may read other nodes, but no inputs that the network does not have.
+        """
+
+
 Draws = Draw  # random numbers for one parameter, the same on every backend
 
 
@@ -152,7 +192,8 @@ class Initialiser(Settled):
     """Draw the initial values of a parameter, or of an entry of layer state.
 
     One whose values come from ``outside``, such as from a file that may change or go, declares that. A run folder then
-    keeps the values, so that a resume, a replay and a reset do not need it any more.
+    keeps the values, so that a resume, a replay and a reset do not need it any more. It also keeps those of one that
+    reads rows of the data.
     """
 
     outside: ClassVar[bool] = False
@@ -165,6 +206,22 @@ class Initialiser(Settled):
         """
         return {}
 
+    @property
+    def reads_rows(self) -> int:
+        """Return how many of the first rows of the training data :meth:`fit` is to see; by default none."""
+        return 0
+
     @abstractmethod
     def values(self, address: str, parameter: Parameter, draws: Draws) -> np.ndarray:
         """Return values of the parameter's shape, in float64."""
+
+    def fit(
+        self, address: str, parameter: Parameter, values: np.ndarray, run: Callable[[np.ndarray], np.ndarray]
+    ) -> np.ndarray:
+        """Return values fitted to data, given those that :meth:`values` has returned; called if it reads rows.
+
+        ``run(values)`` returns the output of the parameter's layer for these rows, prepared and not augmented, with
+        these values in evaluation: in float64, a row for each. Parameters are fitted in the order of the network, so
+        that the layers before have their final values.
+        """
+        return values

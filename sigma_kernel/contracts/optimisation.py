@@ -23,21 +23,33 @@ from sigma_kernel.settings import Settled, instance_of
 class Slot:
     """One array kept per parameter: its initial fill, and its shape and dtype if they are not the parameter's.
 
-    One that is ``per_cost`` has a first axis for the costs that the optimiser minimises, if there are several.
+    One that is ``per_cost`` has a first axis for the costs that the optimiser minimises, if there are several. One that
+    ``copies_parameter`` begins as the parameter is at that time: at the start, when a parameter that was frozen from
+    the start is released, with a new optimiser, and again when the parameter is set.
     """
 
     fill: float = 0.0
     shape: tuple[int, ...] | None = None
     dtype: str | None = None
     per_cost: bool = False
+    copies_parameter: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        """Raise SigmaComponentError for a copy in another shape."""
+        alike = not self.copies_parameter or self.shape is None
+        expect(alike, "a Slot that copies_parameter has its shape. Leave out one of the two", self)
 
     def spec(self, parameter: Spec, costs: int = 1) -> Spec:
         """Return its spec for a parameter, and for so many costs."""
         shape = parameter.shape if self.shape is None else self.shape
         return Spec((costs, *shape) if self.per_cost and costs > 1 else shape, self.dtype or parameter.dtype)
 
+    def initial(self, spec: Spec, parameter: Any) -> np.ndarray:
+        """Return its initial values in a spec, given those of the parameter."""
+        return np.full(spec.shape, parameter if self.copies_parameter else self.fill, spec.dtype)
 
-Slots = Mapping[tuple[str, str], Node]  # by address and name
+
+Slots = Mapping[tuple[str, str], Node]  # by address and name; the address of shared ones is ""
 COUNT = "updates"  # the slot of every parameter that counts its updates
 
 
@@ -45,6 +57,7 @@ COUNT = "updates"  # the slot of every parameter that counts its updates
 class Update:
     """New parameters ``{address: node}`` (absent ones are unchanged), and all slots ``{(address, slot): node}``.
 
+    The address of a slot that all parameters share is ``""``.
     A parameter with a scalar in ``due`` is neither updated nor modified in a step in which that is false.
     """
 
@@ -87,7 +100,7 @@ class Objective(Protocol):
         """Return the logarithm of a live setting, computed in float64: near 1, a power of it would be too coarse."""
 
     def slot(self, address: str, name: str) -> Node:
-        """Return the current value of a slot."""
+        """Return the current value of a slot; the address of one that all parameters share is ``""``."""
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of a layer, for patterns such as ``*<dense>.weights``."""
@@ -115,6 +128,9 @@ class Change(Settled):
 class Optimiser(Settled):
     """Build the update of all parameters as a graph.
 
+    One that has the slot ``weights``, in the form of the parameter, offers these weights for evaluation in place of the
+    parameter, under the name ``optimiser``.
+
     Args:
         settings: Rules for some of the parameters, by name: ``{"match": pattern, setting: value, ...}``; the most
             specific match wins. The setting ``frozen`` excludes a parameter from updates.
@@ -128,6 +144,10 @@ class Optimiser(Settled):
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Declare the slots of one parameter."""
+        return {}
+
+    def shared_slots(self) -> Mapping[str, Slot]:
+        """Declare the slots that the optimiser has once, for all its parameters: scalars, unless they have a shape."""
         return {}
 
     @abstractmethod
@@ -154,6 +174,14 @@ class Optimiser(Settled):
         expect(COUNT not in own, f"slots() must not declare {COUNT!r}, which every parameter has", own)
         return {**own, COUNT: Slot(0.0, (), "int32")}
 
+    def declare_shared_slots(self) -> dict[str, Slot]:
+        """Return the slots that all parameters share, by name."""
+        shared = _require_slots(self.shared_slots(), "shared_slots()")
+        for name, slot in shared.items():
+            expect(not slot.copies_parameter, f"shared_slots(): {name!r} cannot copy one parameter", slot)
+            expect("." not in name, f"shared_slots(): {name!r} must be a name without dots", name)
+        return dict(shared)
+
     def complete_update(self, update: Update, objective: Objective) -> Update:
         """Return an update with parameters modified and updates counted; parameters that are not due stay unchanged."""
         parameters, slots = dict[str, Node](), dict(update.slots)
@@ -171,9 +199,9 @@ class Optimiser(Settled):
         return Update(parameters, slots)
 
 
-def _require_slots(slots: Any) -> Mapping[str, Slot]:
+def _require_slots(slots: Any, method: str = "slots()") -> Mapping[str, Slot]:
     right = isinstance(slots, Mapping) and all(isinstance(slot, Slot) for slot in slots.values())
-    expect(right, 'slots() must return a Slot for each name, as {"velocity": Slot()}', slots)
+    expect(right, f'{method} must return a Slot for each name, as {{"velocity": Slot()}}', slots)
     return slots  # type: ignore[no-any-return]
 
 
@@ -302,7 +330,23 @@ class Transform(Change):
 
 
 class Schedule(Settled):
-    """Scale a setting by a factor that is a function of the clock."""
+    """Scale a setting by a factor that is a function of the clock.
+
+    One that ``needs_end`` is asked by :meth:`with_end` for the schedule of a run of known length; a run without an end
+    is refused.
+    """
+
+    @property
+    def needs_end(self) -> bool:
+        """Return whether its factors depend on when training ends; by default they do not."""
+        return False
+
+    def with_end(self, end: int) -> Schedule:
+        """Return the schedule of a run that ends after so many iterations in total, as far as that is known now.
+
+        It is the goal of ``fit``, else the total number of epochs. One that holds others passes it on.
+        """
+        return self
 
     @abstractmethod
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
@@ -316,8 +360,8 @@ class Schedule(Settled):
 class Modifier(Change):
     """Modify a parameter at the end of its update, inside the step (clip, max-norm): override one of two methods.
 
-    One that has the slots ``weights``, in the form of the parameter, and ``count``, a scalar, offers these weights for
-    evaluation in place of the parameter, as soon as the count is above 0.
+    One that has the slot ``weights``, in the form of the parameter, offers these weights for evaluation in place of the
+    parameter; if it has a slot ``count``, a scalar, as soon as that is above 0.
     """
 
     def modify(self, parameter: Node, settings: Nodes) -> Node:

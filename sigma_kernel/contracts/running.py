@@ -147,6 +147,10 @@ class Lifecycle(ABC):
     def send(self, command: Command) -> SentCommand:
         """Queue a command for the next boundary."""
 
+    def send_from(self, who: str, command: Command) -> SentCommand:
+        """Queue a command for the next boundary; the journal names its sender, if the trainer's can."""
+        return self.send(command)
+
     @abstractmethod
     def save_end(self) -> SentCommand | None:
         """Save what training has reached; return None if it was stopped from outside, or the loss is not finite."""

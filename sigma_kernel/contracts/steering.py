@@ -87,12 +87,65 @@ class RowLosses:
 
     __repr__ = brief
 
+    @property
+    def correct(self) -> np.ndarray:
+        """Return whether the class of each row is predicted, int8 ``(n,)``: 1, 0, or -1 for other predictions."""
+        for values in (self.predicted, self.targets):
+            if values is None or values.ndim != 1 or values.dtype.kind not in "iub":
+                return np.full(len(self.rows), -1, np.int8)
+        return np.asarray(self.predicted == self.targets, np.int8)
+
     def worst(self, most: int) -> RowLosses:
         """Return at most so many rows, the greatest losses first, lower numbers first among equal ones."""
         greatest = np.where(np.isnan(self.losses), np.inf, self.losses)
         order = np.lexsort((self.rows, -greatest))[:most]
         kept = (None if values is None else values[order] for values in (self.predicted, self.targets))
         return RowLosses(self.rows[order], self.losses[order], *kept)
+
+
+@frozen(eq=False)
+class RowHistory:
+    """What became of each row of a split over the epochs, as a hook has recorded it at each of its firings.
+
+    ``losses`` are those of all ``rows`` at the kept ``epochs``, float32 ``(n, epochs)``; NaN where a row was excluded.
+    All else is of every firing, also of those whose losses were thinned out: the ``mean`` loss, float64 ``(n,)``;
+    whether a row was ``correct`` when it was last measured, int8 ``(n,)``: 1, 0, or -1 if its class is not predicted;
+    how often it was ``forgotten``: wrong right after it was correct (forgetting events: Toneva et al., An Empirical
+    Study of Example Forgetting during Deep Neural Network Learning, 2019); and the epoch since which it has been
+    correct, when it was ``learned``, or -1.
+    """
+
+    ORDERS: ClassVar[Sequence[str]] = ("mislabelled", "forgotten", "late", "never")
+
+    rows: np.ndarray
+    epochs: np.ndarray
+    losses: np.ndarray
+    mean: np.ndarray
+    correct: np.ndarray
+    forgotten: np.ndarray
+    learned: np.ndarray
+
+    __repr__ = brief
+
+    def order(self, by: str) -> np.ndarray:
+        """Return the places of rows in an order, those with greater mean losses first among equal ones.
+
+        ``mislabelled`` has all rows, the greatest mean losses first: labels that contradict the others are fitted last,
+        if at all (Huang et al., O2U-Net: A Simple Noisy Label Detection Approach for Deep Neural Networks, 2019); a
+        mean that is not a number is the greatest. ``forgotten`` has the rows that were forgotten, the most often first;
+        ``late`` those that are correct now, learned last first; ``never`` those that never were, by their mean loss.
+        Raises SigmaConfigError for another order, and for an order of correct rows if no classes are predicted.
+        """
+        if by not in self.ORDERS:
+            raise SigmaConfigError(f"order: must be one of {', '.join(self.ORDERS)} (got {by!r:.40}).")
+        if by != "mislabelled" and not (self.correct >= 0).any():
+            raise SigmaConfigError(f"order: {by!r} needs a network that predicts classes. Use 'mislabelled'.")
+        mean = np.where(np.isnan(self.mean), np.inf, self.mean)
+        never = (self.correct == 0) & (self.forgotten == 0)
+        key = {"forgotten": self.forgotten, "late": self.learned}.get(by, mean)
+        kept = {"forgotten": self.forgotten > 0, "late": self.correct == 1, "never": never}.get(by, self.rows >= 0)
+        places = np.flatnonzero(kept)
+        return places[np.lexsort((self.rows[places], -mean[places], -key[places]))]
 
 
 class Outlook(Protocol):
@@ -141,7 +194,11 @@ class HookContext(Protocol):
         """
 
     def publish(self, address: str, value: Any) -> None:
-        """Publish a value declared in ``writes``."""
+        """Publish a value declared in ``writes``: a number, a text, an array, lists and tables of these, or media.
+
+        :class:`Media` (a picture, a text, a sound, a table, a histogram) are kept with their moments for people to look
+        at, within a budget; no hook or criterion reads them. They may have the address of another value.
+        """
 
     def command(self, command: str, **arguments: Any) -> None:
         """Send a command (``set``, ``stop``, ``save`` ...), applied at this boundary."""
@@ -234,6 +291,7 @@ class Hook(Settled):
     stops = False  # each of its firings ends training, which allows an estimate of the time left
     repeats = False  # it repeats the iteration after which it is due; copies of the iteration's inputs are then kept
     weights = ""  # the modifier whose weights it evaluates, such as an average; by default the parameters
+    outward = False  # it acts on the world outside, and on nothing of the run: a replay does not run it
     timed = False  # its actions depend on the wall clock, beyond when it is due; a replay takes them from the journal
 
     def has_ended(self, memory: Mapping[str, Any]) -> bool:
@@ -291,6 +349,10 @@ class Hook(Settled):
 
     def at_end(self, context: HookContext) -> None:
         """Act once training has ended other than by a failure, before hooks that are due at ``stop``."""
+        return
+
+    def at_failure(self, context: HookContext, why: str) -> None:
+        """Act once training has failed; what this changes is not kept. It is not called in a replay."""
         return
 
 

@@ -14,11 +14,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from attrs import asdict, evolve, field, frozen
+from attrs import asdict, define, evolve, field, frozen
 from attrs.converters import optional
 
+from sigma_kernel.contracts.media import FOLDER, Media, MediaEntry, decode_media
 from sigma_kernel.contracts.steering import Hook
-from sigma_kernel.curves import BranchedCurves, Stretch, Window, begin_cursor, join_rows, part
+from sigma_kernel.curves import (
+    BranchedCurves,
+    Place,
+    Stretch,
+    Timeline,
+    Window,
+    begin_cursor,
+    join_rows,
+    limits,
+    part,
+    place_of,
+)
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError, suggest_name
 from sigma_kernel.settings import Settled, ge, in_, optional as or_none
 
@@ -320,6 +332,7 @@ class StoredRun(ABC):
 
     journal: Journal
     metrics: RowWriter
+    media_log: RowWriter = NoRows()  # rows of :func:`join_media`; a store that keeps none needs no :meth:`remove`
 
     @property
     def path(self) -> Path | None:
@@ -368,9 +381,12 @@ class StoredRun(ABC):
         Raises SigmaCheckpointError if they cannot be read.
         """
 
+    def remove(self, name: str) -> None:  # noqa: B027  # see ``media_log``
+        """Remove named bytes, if they are there; a value of media goes to make room for others."""
+
     @abstractmethod
     def version(self, name: str) -> Any:
-        """Return a value that changes with the named bytes, with ``journal`` or with ``metrics``; None without them.
+        """Return what changes with named bytes, with ``journal``, ``metrics`` or ``media``; None without them.
 
         Monitors compare it, and read again only what has changed.
         """
@@ -434,6 +450,22 @@ class StoredRun(ABC):
             return 0, []
         return end, [piece for piece in pieces if len(piece.curve.values)]
 
+    def media_rows(self, log: Log) -> Iterator[Row]:
+        """Yield the rows of ``media_log`` in their order; none if they are missing."""
+        return iter(())
+
+    def media(self, trainer: str = "", name: str = "", log: Log | None = None) -> list[MediaEntry]:
+        """Return what media of a trainer, by default of all, are there under a name, or all; :meth:`medium` has them.
+
+        They are in order of branches and iterations.
+        """
+        entries = join_media(self.media_rows(log or _silent))
+        return [entry for entry in entries if trainer in ("", entry.trainer) and name in ("", entry.name)]
+
+    def medium(self, entry: MediaEntry) -> Media:
+        """Return one of them; raise SigmaCheckpointError if it is missing or damaged."""
+        return decode_media(entry, self.read(f"{FOLDER}{entry.key}"))
+
     @abstractmethod
     def wait(self) -> None:
         """Wait until all checkpoints are written or have failed."""
@@ -482,6 +514,55 @@ class Store(Settled, ABC):
 
 def _silent(text: str) -> None:
     """Log nothing: reading the checkpoint logs it."""
+
+
+# -- media -------------------------------------------------------------------------------------------------------------
+ENTRY = ("trainer", "name", "iteration", "epoch", "seconds", "branch", "kind", "key", "size", "caption", "facts")
+
+
+def join_media(rows: Iterable[Row]) -> list[MediaEntry]:
+    """Return what media a run has, from its rows in their order; after a resume they replace those from there on.
+
+    A row has the fields of :class:`MediaEntry`, ``session`` and ``start``; or it has ``removed``: a list of the name,
+    the branch and the iteration of each value that had to make room for others.
+    """
+    trainers = dict[str, _MediaRows]()
+    for row in rows:
+        trainers.setdefault(row["trainer"], _MediaRows()).add(row)
+    return [entry for own in trainers.values() for entry in own.entries()]
+
+
+@define(eq=False, repr=False)
+class _MediaRows:
+    """The media of one trainer so far."""
+
+    timeline: Timeline[list[MediaEntry]] = field(factory=Timeline)
+    latest: list[MediaEntry] = field(factory=list)  # of the latest stretch
+    end: tuple[Place | None, float] = (None, 0.0)  # where its last row was published, and at which iteration
+
+    def add(self, row: Row) -> None:
+        """Add a row."""
+        if "removed" in row:
+            gone = {(name, branch, iteration) for name, branch, iteration in row["removed"]}
+            for own in (stretch for at in self.timeline.stretches for stretch, _ in at):
+                own[:] = [entry for entry in own if (entry.name, entry.branch, entry.iteration) not in gone]
+            return
+        place, at = place_of(row), row["iteration"]
+        if place != self.end[0] or at < self.end[1]:
+            self.latest = []
+            self.timeline.add(place, at, self.latest, at < self.end[1])
+        self.end = place, at
+        self.latest.append(MediaEntry(**{name: row[name] for name in ENTRY}))
+
+    def entries(self) -> list[MediaEntry]:
+        """Return them, of each name and iteration of a branch the newest."""
+        entries, ends = list[MediaEntry](), limits(self.timeline.branches)
+        for own, until in zip(self.timeline.stretches, ends, strict=True):
+            values = (entry for stretch, end in own for entry in stretch if entry.iteration <= end)
+            newest = {(entry.name, entry.iteration): entry for entry in values}
+            for entry in sorted(newest.values(), key=lambda entry: entry.iteration):
+                entries.append(evolve(entry, is_left=entry.iteration > until))
+        return entries
 
 
 # -- what describes a run ----------------------------------------------------------------------------------------------

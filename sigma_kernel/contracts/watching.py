@@ -12,7 +12,8 @@ import numpy as np
 from attrs import define, field, frozen
 
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts.steering import RowLosses
+from sigma_kernel.contracts.media import MediaEntry
+from sigma_kernel.contracts.steering import RowHistory, RowLosses
 from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch, Window
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.settings import Settled
@@ -55,7 +56,8 @@ class AddressEntry:
 class LayerEntry:
     """A layer: its sources, the shape of its output for one sample, its parameters' shapes and its settings.
 
-    ``parameters`` are by their full addresses, ``settings`` by name; ``component`` is the name of its kind.
+    ``parameters`` are by their full addresses, ``settings`` by name; ``component`` is the name of its kind. ``shared``
+    holds the addresses of parameters of other layers that it uses, by its own names for them.
     """
 
     name: str
@@ -64,6 +66,30 @@ class LayerEntry:
     shape: tuple[int, ...] | None
     parameters: Mapping[str, tuple[int, ...]]
     settings: Mapping[str, Any]
+    shared: Mapping[str, str] = field(factory=dict)
+
+    __repr__ = brief
+
+
+@frozen
+class WorkEntry:
+    """What a layer or an optimiser takes of a training step: an estimate from the graph of the step.
+
+    Args:
+        name: The layer, or the head of the addresses of the optimiser.
+        operations: Floating-point operations, gradients included; None if they are not known.
+        sizes: Bytes of its ``parameters`` and state, of their ``slots``, and of what is ``kept`` for gradients.
+        component: The kind of an optimiser; empty for a layer.
+        updates: The layers whose parameters an optimiser updates.
+        minimises: The costs that an optimiser minimises.
+    """
+
+    name: str
+    operations: int | None
+    sizes: Mapping[str, int]
+    component: str = ""
+    updates: tuple[str, ...] = ()
+    minimises: tuple[str, ...] = ()
 
     __repr__ = brief
 
@@ -147,8 +173,27 @@ class TrainerView(Protocol):
     def branches(self) -> list[Branch]:
         """Return the branches of its history, the present one last."""
 
+    def media(self) -> list[MediaEntry]:
+        """Return what media hooks have published, on all branches, in order of branches and iterations."""
+
+    def media_version(self) -> Any:
+        """Return what changes with each of them; None if there are none."""
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them by the key of its entry; None if they are no longer there."""
+
     def network(self) -> list[LayerEntry]:
         """Return its layers; their addresses start at the root."""
+
+    def work(self) -> list[WorkEntry]:
+        """Return what each layer and each optimiser takes of a training step; empty if that is not known."""
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Record what a monitor has measured of the machine, at addresses below ``system.``, with their units.
+
+        It waits for the next boundary.  Readings are stored with the curves.  They are no part of the state, hooks
+        cannot read them, and no replay compares them.  Nothing is recorded unless the trainer trains.
+        """
 
     def hooks(self) -> list[HookEntry]:
         """Return its hooks in callback order."""
@@ -180,6 +225,9 @@ class TrainerView(Protocol):
 
         Parameters are copied between two bursts; these and the next two are computed in the calling thread.
         """
+
+    def row_history(self, split: str) -> RowHistory:
+        """Return what a hook has recorded of each row of a split; raise SigmaStateError if none has."""
 
     def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples, as ``Trainer.predict`` takes them."""
@@ -256,7 +304,10 @@ class View(Protocol):
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
-        """Send a command; return at once. Commands of one view are applied in the order in which they were sent."""
+        """Send a command; return at once. Commands of one view are applied in the order in which they were sent.
+
+        The argument ``trainer`` is the trainer that it concerns, ``who`` the name of the sender in the journal.
+        """
 
     def tickets(self, after: int = 0) -> list[Ticket]:
         """Return the tickets of all views after a number."""

@@ -70,7 +70,7 @@ def hessian_vector_product(function: Callable[..., Any], argument: int = 0) -> C
     """
 
     def product(*arguments: Tree, vector: Tree) -> Tree:
-        along = leaves(vector)
+        along = leaves(_arrange(vector, arguments[argument]))
         shapes = [[np.shape(x) for x in tree] for tree in (leaves(arguments[argument]), along)]
         if shapes[0] != shapes[1]:
             raise SigmaGraphError(f"hessian_vector_product: the vector has shapes {shapes[1]}, not {shapes[0]}.")
@@ -101,6 +101,15 @@ def leaves(tree: Tree) -> list[Any]:
     entries: list[Any] = []
     map_leaves(entries.append, tree)
     return entries
+
+
+def _arrange(tree: Tree, like: Tree) -> Tree:
+    """Return a tree with the entries of its mappings in the order of another tree, if they have the same names."""
+    if isinstance(tree, Mapping) and isinstance(like, Mapping) and tree.keys() == like.keys():
+        return {name: _arrange(tree[name], inner) for name, inner in like.items()}
+    if isinstance(tree, list | tuple) and isinstance(like, list | tuple) and len(tree) == len(like):
+        return [_arrange(inner, other) for inner, other in zip(tree, like, strict=True)]
+    return tree
 
 
 def _input(held: Held, leaf: Any) -> Node:

@@ -38,7 +38,7 @@ compared = _one_of(DTYPES, "", "bool")
 ordered = _one_of(_NUMBERS, "numbers", "bool")
 tested = _one_of(FLOATS, "floats", "bool")
 place = _one_of(_NUMBERS, "numbers", "int32")
-_wide = _one_of(("float32", "float64"), "float32 or float64")
+wide = _one_of(("float32", "float64"), "float32 or float64")
 _places = _one_of(("int32", "int64"), "places that are int32 or int64")
 _labels = _one_of(INTEGERS, "labels that are integers")
 
@@ -54,7 +54,7 @@ def rounding(*operands: str, dtype: str) -> str:
     """Return the dtype of floats that are rounded to the numbers of a narrower dtype, and keep their own."""
     if dtype not in NARROW:
         raise SigmaGraphError(f"it rounds to {' or '.join(NARROW)}, not to {dtype!r}.")
-    return _wide(*operands)
+    return wide(*operands)
 
 
 def part(scan: str, *, dtype: str, **_: Any) -> str:

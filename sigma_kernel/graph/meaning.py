@@ -13,10 +13,11 @@ an expansion.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 from typing import Any
 
-from sigma_kernel.graph import ops as ops, windows  # their rows have meanings of their own
+from sigma_kernel.graph import matrices as matrices, ops as ops, spectra as spectra, windows  # rows with own meanings
 from sigma_kernel.graph.namespace import Array, Namespace, interpret as interpret, meaning_of as meaning_of
 from sigma_kernel.graph.node import MEANINGS as MEANINGS, Node
 from sigma_kernel.graph.philox import random_bits
@@ -33,6 +34,20 @@ def _iota(ns: Namespace, *, shape: Axes, axis: int, dtype: str) -> Array:
 def _reduce_precision(ns: Namespace, x: Array, *, dtype: str) -> Array:
     """Round to nearest, ties to even; float64 is rounded to float32 first."""
     return ns.xp.astype(ns.narrow(ns, ns.cast(x, "float32"), dtype), x.dtype)
+
+
+def _cumsum(ns: Namespace, x: Array, *, axis: int, reverse: bool) -> Array:
+    total = ns.xp.cumulative_sum(ns.xp.flip(x, axis=axis) if reverse else x, axis=axis, dtype=x.dtype)
+    return ns.xp.flip(total, axis=axis) if reverse else total
+
+
+def argsort(ns: Namespace, x: Array, *, axis: int, descending: bool, by: Callable[..., Array] | None = None) -> Array:
+    """Return the places of the entries in order, equal ones in theirs, NaN as the greatest; ``by`` sorts upwards."""
+    sort = by or partial(ns.xp.argsort, stable=True)
+    if not descending:
+        return ns.cast(sort(x, axis=axis), "int32")
+    places = ns.xp.flip(sort(ns.xp.flip(x, axis=axis), axis=axis), axis=axis)
+    return ns.cast(x.shape[axis] - 1 - places, "int32")
 
 
 def _take(ns: Namespace, x: Array, indices: Array, *, axis: int) -> Array:
@@ -90,6 +105,8 @@ MEANINGS |= {
     "sum": lambda ns, x, axis: ns.sum(ns.xp, x, axis),
     "max": lambda ns, x, axis: ns.xp.max(x, axis=axis, keepdims=True),
     "argmax": lambda ns, x, axis: ns.cast(ns.xp.argmax(x, axis=axis, keepdims=True), "int32"),
+    "cumsum": _cumsum,
+    "argsort": argsort,
     "reshape": lambda ns, x, shape: ns.xp.reshape(x, shape),
     "permute": lambda ns, x, axes: ns.xp.permute_dims(x, axes),
     "stretch": lambda ns, x, shape: ns.xp.broadcast_to(x, shape),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from attrs import field, frozen
@@ -84,6 +84,13 @@ def narrow(ns: Namespace, x: Array, dtype: str) -> Array:
     return ns.cast(ns.cast(x, dtype), "float32")
 
 
+class Kernels(Protocol):
+    """Functions of arrays by the name of their op."""
+
+    def get(self, op: str, /) -> Any:
+        """Return the function of an op, or None."""
+
+
 @frozen(eq=False, repr=False)
 class Namespace:
     """An array namespace and its additional functions.
@@ -92,6 +99,7 @@ class Namespace:
     of 16-bit halves are exact. ``word`` cuts a result to 32 bits if uint32 is held in a wider type. ``narrow`` rounds
     float32 to a dtype of 16 bits. ``inside`` raises an error for indices out of range, if values can be inspected.
     ``quiet`` silences warnings of floating-point arithmetic. ``own`` replaces meanings, including composites and scan.
+    ``kernels`` are functions of arrays, and of attributes by name, for ops of plugins.
     """
 
     name: str
@@ -106,6 +114,7 @@ class Namespace:
     inside: Callable[[str, Array, int], None] = lambda op, places, side: None
     quiet: Callable[[], AbstractContextManager[Any]] = nullcontext
     own: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    kernels: Kernels = field(factory=dict[str, Any])
 
     def dtype(self, name: str) -> Any:
         """Return the namespace's dtype; raises SigmaGraphError if it lacks it."""
@@ -217,6 +226,8 @@ def _parts_by_index(nodes: list[Node], scan: Node) -> dict[int, Node]:
 
 def meaning_of(node: Node, ns: Namespace, wanted: Mapping[int, Node] | None = None) -> Callable[..., Any]:
     """Return a function that computes a node from its operands' values; for a scan, its wanted parts."""
+    if (kernel := ns.kernels.get(node.op)) is not None:
+        return partial(_run_kernel, node, ns.dtype(node.dtype), partial(kernel, **node.attrs))
     meaning = ns.own.get(node.op) or MEANINGS.get(node.op)
     attrs = dict(node.attrs)
     if meaning is None:
@@ -225,6 +236,18 @@ def meaning_of(node: Node, ns: Namespace, wanted: Mapping[int, Node] | None = No
         attrs |= {"run": interpret(attrs.pop("body"), ns), "wanted": wanted or {}}
     run = partial(meaning, ns, **attrs)
     return (lambda *operands: ns.word(run(*operands))) if node.dtype == "uint32" else run
+
+
+def _run_kernel(node: Node, dtype: Any, kernel: Callable[..., Array], *operands: Array) -> Array:
+    """Return the result of a kernel; raises SigmaGraphError for one of another shape or dtype."""
+    result = kernel(*operands)
+    if (tuple(getattr(result, "shape", ())), getattr(result, "dtype", None)) != (node.shape, dtype):
+        what = f"{result.dtype}{list(result.shape)}" if hasattr(result, "dtype") else f"a {type(result).__name__}"
+        raise SigmaGraphError(
+            f"{node.op}: its kernel returned {what} instead of {node.spec}. Correct its kernel, or its row in the "
+            "table of ops."
+        )
+    return result
 
 
 def _interpret_expansion(node: Node, ns: Namespace) -> Callable[..., Array]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import reprlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError, suggest_name
+from sigma_kernel.graph.mistakes import explain_mistakes
 from sigma_kernel.graph.reprs import brief
 
 Shape = tuple[int, ...]
@@ -37,11 +39,11 @@ REFLECTED = {  # methods for ``array * node`` and the like, which NumPy calls as
     np.bitwise_and: "__rand__", np.bitwise_or: "__ror__",
 }  # fmt: skip
 INSTEAD = {  # what to write for attributes that arrays have and nodes do not
-    "all": "f.min", "any": "f.max", "argmax": "f.argmax", "argmin": "f.argmax of -x", "clip": "f.clip",
-    "copy": "x itself", "cumsum": "f.scan", "dot": "@", "item": "x[0]", "ravel": "x.reshape(-1)",
-    "flatten": "x.reshape(-1)", "repeat": "f.stretch", "round": "f.floor(x + 0.5)", "squeeze": "f.squeeze",
-    "std": "f.sqrt of f.variance", "swapaxes": "f.swap_axes", "take": "f.take", "transpose": "f.permute",
-    "var": "f.variance",
+    "all": "f.min", "any": "f.max", "argmax": "f.argmax", "argmin": "f.argmax of -x", "argsort": "f.argsort",
+    "clip": "f.clip", "copy": "x itself", "cumsum": "f.cumsum", "dot": "@", "flatten": "x.reshape(-1)",
+    "item": "x[0]", "prod": "f.prod", "ravel": "x.reshape(-1)", "repeat": "f.stretch",
+    "round": "f.floor(x + 0.5)", "sort": "f.sort", "squeeze": "f.squeeze", "std": "f.sqrt of f.variance",
+    "swapaxes": "f.swap_axes", "take": "f.take", "transpose": "f.permute", "var": "f.variance",
 }  # fmt: skip
 _HELD = {np.dtype(name).type for name in DTYPES if name != "bfloat16"}  # types of the entries of NumPy's arrays
 ALIGNMENT = 64  # bytes; the alignment of arrays: one cache line, and the widest vector register
@@ -285,20 +287,24 @@ class Node:
         return apply("cast", self, dtype=dtype if isinstance(dtype, str) else np.dtype(dtype).name)
 
     # -- reductions ----------------------------------------------------------------------------------------------------
+    @explain_mistakes
     def sum(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the sum over axes, all by default."""
         return self._reduce("sum", axis, keepdims)
 
+    @explain_mistakes
     def max(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the maximum over axes, all by default; equal maxima share the gradient evenly."""
         result = self._reduce("max", axis, keepdims)
         return result.astype("bool") if self.dtype == "bool" else result
 
+    @explain_mistakes
     def min(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the minimum over axes, all by default; equal minima share the gradient evenly."""
         result = -(-self).max(axis, keepdims)
         return result.astype("bool") if self.dtype == "bool" else result
 
+    @explain_mistakes
     def mean(self, axis: Axis = None, keepdims: bool = False) -> Node:
         """Return the mean over axes, all by default."""
         return self.sum(axis, keepdims) / float(math.prod(self.shape[a] for a in axes(self.shape, axis)))
@@ -480,7 +486,8 @@ class Rules:
             return self._make_node(nodes, attrs) if len(nodes) == len(inputs) else self._make_typed_node(inputs, attrs)
         except (SigmaGraphError, TypeError) as error:  # TypeError: wrong attributes, or a wrong number of operands
             operands = ", ".join(str(x.shape) if hasattr(x, "shape") else repr(x) for x in inputs)
-            raise SigmaGraphError(f"{self.name}({operands}): {error}") from error
+            reason = re.sub(r"^[\w.<>]++\(\)( missing)?", lambda rule: "it is missing" if rule[1] else "it", str(error))
+            raise SigmaGraphError(f"{self.name}({operands}): {reason}") from error
 
     def _make_node(self, nodes: tuple[Node, ...], attrs: Mapping[str, Any]) -> Node:
         shape = self.shape(*[x.shape for x in nodes], **attrs)
@@ -628,6 +635,8 @@ def array_of(given: Any) -> np.ndarray:
 
     Raises SigmaGraphError for anything but real numbers and truth values.
     """
+    if isinstance(given, list | tuple) and any(isinstance(x, Node) for x in given):
+        raise SigmaGraphError("a list of nodes is not an operand. Make one node of them: f.stack(*nodes).")
     try:
         array = np.array(given)
     except ValueError:

@@ -16,6 +16,7 @@ Facts follow by name, where they differ from the defaults: :class:`sigma_kernel.
 
 from __future__ import annotations
 
+import builtins
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ from attrs import frozen
 from sigma_kernel.errors import SigmaGraphError, suggest_name
 from sigma_kernel.graph import dtypes, shapes
 from sigma_kernel.graph.namespace import evaluate_graph
-from sigma_kernel.graph.node import FACTS, MEANINGS, OPS, Constant, Graph, Node, Rules, Shape, constant
+from sigma_kernel.graph.node import FACTS, INTEGERS, MEANINGS, OPS, Constant, Graph, Node, Rules, Shape, constant
 from sigma_kernel.graph.reprs import brief
 
 Array = TypeVar("Array", Node, np.ndarray)
@@ -301,6 +302,28 @@ def _product_flow(g: Node, z: Node, x: Node, y: Node) -> tuple[Node, Node]:
     return g @ swap_axes(y), swap_axes(rows) @ flow
 
 
+def _sort(x: Node, *, axis: int, descending: bool) -> Node:
+    """Expand to the entries at the places of :func:`argsort`, so that gradients go back there."""
+    places = argsort(x, axis=axis, descending=descending)
+    outer, side, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    wide = "int64" if x.size > INTEGERS["int32"][-1] else "int32"
+    rows, columns = (iota(shape=(outer, 1, 1), axis=0, dtype=wide), iota(shape=(1, 1, inner), axis=2, dtype=wide))
+    flat = reshape(cast(places, dtype=wide), shape=(outer, side, inner)) * inner + (rows * (side * inner) + columns)
+    return reshape(take(reshape(x, shape=(x.size,)), flat, axis=0), shape=x.shape)
+
+
+def _prod(x: Node, *, axis: Shape) -> Node:
+    """Expand by halves, whose gradients are right where factors are 0; a power of 2 is reached with ones."""
+    for a in axis:
+        width, none = 1 << builtins.max(x.shape[a] - 1, 0).bit_length(), (0,) * len(x.shape)
+        high = tuple(width - x.shape[a] if i == a else 0 for i in range(len(x.shape)))
+        x = pad(x, low=none, high=high, interior=none, value=1) if any(high) else x
+        while width > 1:
+            width //= 2
+            x = narrow(x, a, 0, width) * narrow(x, a, width, 2 * width)
+    return x
+
+
 def without_attributes() -> list[Rules]:
     """Return the kernel's elementwise ops that take operands alone."""
     return [row for row in elementwise() if row.dtype not in (dtypes.attribute, dtypes.rounding)]
@@ -395,6 +418,12 @@ max: Op = op("max", shapes.selection, dtypes.number, lambda g, z, x, *, axis: _s
              entries="folded", linear="pieces", rounding="exact", operations=lambda z, x, axis: x.size)
 argmax: Op = op("argmax", shapes.location, dtypes.place, entries="folded")
 
+# -- orders and running sums -------------------------------------------------------------------------------------------
+cumsum: Op = op("cumsum", shapes.accumulation, dtypes.number,
+                lambda g, z, x, *, axis, reverse: cumsum(g, axis=axis, reverse=not reverse),
+                entries="along", linear="whole", operations=lambda z, x, axis, reverse: x.size)
+argsort: Op = op("argsort", shapes.order, dtypes.place, entries="along", rounding="exact")
+
 # -- form --------------------------------------------------------------------------------------------------------------
 reshape: Op = op("reshape", shapes.reshaping, dtypes.same, lambda g, z, x, *, shape: reshape(g, shape=x.shape),
                  entries="moved", view=True, linear="whole")
@@ -461,6 +490,8 @@ part: Op = op("part", shapes.part, dtypes.part, rounding="exact")
 relu: Op = op("relu", shapes.same, dtypes.number, lambda g, z, x: where(z > 0.0, g, 0.0), lambda x: maximum(x, 0),
               linear="pieces")
 sigmoid: Op = op("sigmoid", shapes.same, dtypes.floating, lambda g, z, x: g * (z * (1.0 - z)), _sigmoid)
+prod: Op = op("prod", shapes.reduction, dtypes.number, None, _prod, operations=lambda z, x, axis: x.size)
+sort: Op = op("sort", shapes.order, dtypes.number, None, _sort, rounding="exact")
 silu: Op = op("silu", shapes.same, dtypes.floating, None, lambda x: x * sigmoid(x))
 gelu: Op = op("gelu", shapes.same, dtypes.floating, None, lambda x: x * (erf(x * math.sqrt(0.5)) + 1.0) * 0.5)
 softplus: Op = op("softplus", shapes.same, dtypes.floating, lambda g, z, x: g * sigmoid(x),

@@ -80,6 +80,18 @@ def location(x: Shape, *, axis: int) -> Shape:
     return selection(x, axis=(axis,))
 
 
+def accumulation(x: Shape, *, axis: int, reverse: bool) -> Shape:
+    """Return the operand's shape, which must have this axis; it may be empty."""
+    _require_axis(axis, x)
+    return x
+
+
+def order(x: Shape, *, axis: int, descending: bool) -> Shape:
+    """Return the operand's shape, which must have this axis; it may be empty."""
+    _require_axis(axis, x)
+    return x
+
+
 # -- form --------------------------------------------------------------------------------------------------------------
 def reshaping(x: Shape, *, shape: Shape) -> Shape:
     """Return the given shape, which must have as many elements."""
@@ -216,6 +228,39 @@ def _positions(sides: Shape, spans: Shape, stride: Shape, padding: Padding) -> S
         _require(fits, f"a window of {span} does not fit a side of {side} with padding {low} and {high}")
         result.append((side + low + high - span) // step + 1)
     return tuple(result)
+
+
+# -- matrices and spectra ----------------------------------------------------------------------------------------------
+def square_matrix(a: Shape) -> Shape:
+    """Return the operand's shape, which must be that of square matrices."""
+    _require(len(a) >= 2 and a[-1] == a[-2], "it takes square matrices (..., n, n)")
+    return a
+
+
+def solution(a: Shape, b: Shape) -> Shape:
+    """Return the shape of the solutions x (..., n, m) of a @ x = b, where a is (..., n, n); leading axes broadcast."""
+    square_matrix(a)
+    _require(len(b) >= 2 and b[-2] == a[-1], f"the right sides must have shape (..., {a[-1]}, m)")
+    return (*broadcast(a[:-2], b[:-2]), *b[-2:])
+
+
+def decomposition(x: Shape) -> Shape:
+    """Return one row for each singular value of matrices (..., m, n): a left vector, the value and a right vector."""
+    _require(len(x) >= 2, "it takes matrices (..., m, n)")
+    return (*x[:-2], min(x[-2:]), x[-2] + 1 + x[-1])
+
+
+def spectrum(x: Shape) -> Shape:
+    """Return the frequencies of signals (..., n), with real and imaginary parts."""
+    _require(bool(x and x[-1]), "an empty side has no spectrum")
+    return (*x[:-1], x[-1] // 2 + 1, 2)
+
+
+def signal(y: Shape, *, n: int) -> Shape:
+    """Return signals of n entries, for spectra (..., n // 2 + 1, 2)."""
+    _require(n >= 1, "a signal has at least 1 entry")
+    _require(y[-2:] == (n // 2 + 1, 2), f"a signal of {n} entries has a spectrum of shape (..., {n // 2 + 1}, 2)")
+    return (*y[:-2], n)
 
 
 # -- random bits and loops ---------------------------------------------------------------------------------------------

@@ -17,10 +17,10 @@ import numpy as np
 from attrs import evolve, field, frozen
 
 from sigma_kernel import functions as f
-from sigma_kernel.errors import SigmaNetworkError, expect, introduce_errors, suggest_name
+from sigma_kernel.errors import SigmaNetworkError, suggest_name
 from sigma_kernel.graph.node import Node, Spec, symbol, topological_order
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.graph.recomputation import RecomputedRegion
+from sigma_kernel.graph.regions import RecomputedRegion
 from sigma_kernel.network.architecture import Architecture, Placed, check_size, label, place, size, write
 from sigma_kernel.network.outline import Outline, outline
 from sigma_kernel.network.tracing import WEIGHTS, Nodes, Resolve, Shapes, Totals, Trace, live_settings
@@ -230,6 +230,7 @@ class Network:
         trace.check_shares()
         trace.check_loops(forward.values, [*words, *data.values()])
         trace.shapes.outputs.update({name: Spec(x.shape[1:], x.dtype) for name, x in forward.values.items()})
+        trace.shapes.predictions.update({n: Spec(x.shape[1:], x.dtype) for n, x in forward.predictions.items()})
         return trace.shapes
 
     def forward(self, trace: Trace, sections: Nodes) -> Forward:
@@ -254,16 +255,12 @@ class Network:
                 costs[placed.name] = values[placed.name] * weight
                 if (apart := trace.totals.get(placed.name)) is not None:
                     totals[placed.name] = Totals(apart.total * weight, apart.weight)
-        predictions = {output.name: self._prediction(output, values[output.name]) for output in self.outputs}
+        predictions = {output.name: self._prediction(trace, output, values[output.name]) for output in self.outputs}
         return Forward(values, predictions, costs, trace.state, totals, trace.regions)
 
-    def _prediction(self, output: Placed, value: Node) -> Node:
-        if (judge := self._judge(output)) is None:
-            return value
-        with introduce_errors(f"layer {judge.name}", judge.layer):
-            prediction: Node = judge.layer.prediction(value)
-            expect(isinstance(prediction, Node), "prediction() must return a node", prediction)
-        return prediction
+    def _prediction(self, trace: Trace, output: Placed, value: Node) -> Node:
+        judge = self._judge(output)
+        return value if judge is None else trace.predict(judge.name, judge.layer, value)
 
 
 def _section(placed: Placed) -> str:

@@ -30,7 +30,7 @@ from sigma_kernel.errors import (
 from sigma_kernel.graph.node import Node, Spec, originating, symbol, topological_order
 from sigma_kernel.graph.ops import Body, Looped
 from sigma_kernel.graph.random import Key, Streams
-from sigma_kernel.graph.recomputation import RecomputedRegion
+from sigma_kernel.graph.regions import RecomputedRegion
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.network.architecture import Architecture, Chain, Placed, place
 from sigma_kernel.registry.registry import Kind
@@ -292,10 +292,16 @@ class Shapes:
     state: dict[str, Parameter] = field(factory=dict)
     live: dict[str, LiveSetting] = field(factory=dict)
     outputs: dict[str, Spec] = field(factory=dict)  # of one sample, by layer
+    predictions: dict[str, Spec] = field(factory=dict)  # of one sample, by output
     indices: dict[str, int] = field(factory=dict)  # the number of things that the entries of a section choose from
     streams: Streams = field(factory=Streams)
 
     __repr__ = brief
+
+    @property
+    def judged_specs(self) -> dict[str, Spec]:
+        """Return the specs of what targets are compared with, by layer: the predictions of outputs."""
+        return {**self.outputs, **self.predictions}
 
 
 # -- one trace ---------------------------------------------------------------------------------------------------------
@@ -341,6 +347,24 @@ class Trace:
                 raise
             except SigmaError as error:
                 raise SigmaNetworkError(f"{name}: {error}") from error
+
+    def predict(self, address: str, cost: Any, output: Node) -> Node:
+        """Return the prediction of a cost for an output, with the values at its address; its targets may be unknown.
+
+        If so, and shapes are inferred, a cost that predicts itself declares its values here, given the output alone.
+        """
+        if self.given is None and address not in self.values and cost._predicts:
+            with introduce_errors(f"layer {address}", cost):
+                self._context(address, cost, [output])
+        given, head = self._symbols if self.given is None else self.given, f"{address}."
+        own = {name.removeprefix(head): node for name, node in given.items() if name.startswith(head)}
+        own |= {name: given[lender] for name, lender in cost.share.items()}
+        live = {name: own[name] for name in live_settings(cost) if name in own}
+        with introduce_errors(f"layer {address}", cost):
+            context = Context(address, address, own, own, live, False, self.precision, None, self)
+            prediction: Node = cost.predict(context, output)
+            expect(isinstance(prediction, Node), "its prediction must be a node", prediction)
+        return prediction
 
     def _note_region(self, region: RecomputedRegion) -> None:
         """Record a run of a layer that is recomputed, in place of runs of layers that it owns."""

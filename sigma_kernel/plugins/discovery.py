@@ -41,6 +41,7 @@ class Plugin(NamedTuple):
     traceback: str = ""
     warning: str = ""
     api: str = ""  # the version of the API that it states
+    hooks: Any = None  # of pluggy, to call its implementations of hookspecs
 
     def __repr__(self) -> str:
         return f"Plugin({self.name!r}, {self.version!r}, {self.state}, {len(self.components)} components)"
@@ -137,7 +138,8 @@ def _examine(entry: metadata.EntryPoint, plugin: Plugin, disabled: set[str]) -> 
         with _ONE, _warn_if_slow(plugin.name), redirect_stdout(sys.stderr):  # stdout is for results
             module = entry.load()
         api, warning = _agree(module)
-        return plugin._replace(api=api, warning=warning, components=_components(module, plugin.name))
+        hooks = _register(module)
+        return plugin._replace(api=api, warning=warning, components=_components(hooks, plugin.name), hooks=hooks)
     except BaseException as error:  # also SystemExit: a plugin must not end the command
         if type(error) is KeyboardInterrupt:
             warnings.warn(
@@ -176,12 +178,17 @@ def _agree(module: object) -> tuple[str, str]:
     return stated, f"{written} sigma-kernel." if theirs > ours else ""
 
 
-def _components(module: object, distribution: str) -> tuple[Component, ...]:
+def _register(module: object) -> Any:
+    """Return what calls a plugin's implementations of hookspecs."""
     manager = PluginManager("sigma_kernel")  # one per plugin, to isolate them
     manager.add_hookspecs(specs)
     manager.register(module)
     manager.check_pending()
-    answers = manager.hook.sigma_components()
+    return manager.hook
+
+
+def _components(hooks: Any, distribution: str) -> tuple[Component, ...]:
+    answers = hooks.sigma_components()
     if not answers:
         raise SigmaPluginError("It has no sigma_components() marked with @hookimpl.")
     records = [record for answer in answers for record in answer]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import types
 from collections.abc import Iterable, Mapping, MutableMapping, MutableSequence, Sequence
-from contextlib import suppress
 from functools import cache
 from inspect import Parameter
 from pathlib import Path
@@ -13,15 +12,14 @@ from types import NoneType
 from typing import Any, Literal, Union, get_args, get_origin
 
 import attrs
-from attrs import define, field
+from attrs import define
 
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.criteria import Criterion
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaPluginError, suggest_name
+from sigma_kernel.errors import SigmaError, SigmaPluginError, suggest_name
 from sigma_kernel.plugins.catalogue import Catalogue
-from sigma_kernel.plugins.choice import Choice, make_choices
+from sigma_kernel.plugins.choice import make_choices
 from sigma_kernel.plugins.components import component_names, contract, divide_dataset, kind_of
-from sigma_kernel.plugins.dumping import Dumper
 from sigma_kernel.plugins.kinds import check_contract, fulfils
 from sigma_kernel.scanning import OWN
 from sigma_kernel.settings import is_table, signature
@@ -37,7 +35,6 @@ _PLAIN: dict[Any, tuple[Any, str]] = {
 _LISTS = (list, tuple, Sequence, MutableSequence)
 _TABLES = (dict, Mapping, MutableMapping)
 _TOML = (str, bool, int, float, list, tuple, Mapping)
-NAMED, MOST = ("hook", "monitor"), 1_000  # kinds whose components need names, for their addresses and files
 _UNIONS = (Union, types.UnionType)
 ANYTHING = "a value"  # what plain values of other types are called
 
@@ -259,43 +256,6 @@ class Loader:
                 except (Wrong, ValueError, SigmaError) as error:
                     deeper = deeper or error
         raise deeper or Mismatch(" or ".join(expected), value, hint)
-
-
-@define(eq=False)
-class FileLoader(Loader):
-    """Load what files express, and nothing else: components become choices, with their defaults filled in."""
-
-    folder: Path = field(factory=Path.cwd)
-
-    def accept(self, value: Any, type_: Any) -> Any:
-        """Refuse a value that is not of a type."""
-        name = words(type_)
-        beyond = f"{getattr(type_, '__name__', type_)}, which TOML cannot express: set it from Python"
-        raise Mismatch(beyond if name == ANYTHING else name, value)
-
-    def complete(self, value: Any, kind: str, wanted: Any) -> Any:
-        """Refuse a value that is no name, and no table."""
-        raise Mismatch(component_words(kind), value)
-
-    def make(self, name: str, factory: Any, values: Mapping[str, Any], key: str) -> Choice[Any]:
-        """Return the choice of a component, once its own validators have run."""
-        choice = Choice(name, values, factory, key)
-        choice.prepare()
-        return choice
-
-    def write_default(self, setting: Setting) -> dict[str, Any]:
-        """Return the default of a setting if a file can express it; a component is left to its owner."""
-        default = setting.default
-        with suppress(SigmaConfigError):
-            if kind_of(type(default)) is None and Dumper().dump(default) is not None:
-                return {setting.name: default}
-        return {}
-
-    def list_unnamed(self, value: Any, inner: Any) -> list[Any] | None:
-        """Return components in a list, unless their kind needs names."""
-        if isinstance(value, Mapping) and len(value) > MOST and kind_of(inner) in NAMED:
-            raise ValueError(f"{MOST:,} {kind_of(inner)}s are allowed at most (got {len(value):,}). Leave some out.")
-        return value if isinstance(value, list) and kind_of(inner) not in NAMED else None
 
 
 def _parameters(cls: Any) -> tuple[Mapping[str, Setting], bool]:

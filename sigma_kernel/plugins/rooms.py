@@ -1,9 +1,10 @@
 """The components of the project's own rooms, so that errors can name the distribution to install, and from where.
 
-``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by
-``python -m sigma_testing.generate``; the summaries of ``commands`` and the ``defaults`` by kind and role; and,
-written by hand, ``planned``, and the ``reference`` among backends. ``moved`` has the former full names of components in
-other rooms, by kind. ``imports``, written by hand, says where modules and names that plugins import have gone.
+``rooms.json`` holds names by distribution and kind: ``offered``, generated from the rooms' records by ``python -m
+sigma_testing.generate``; the summaries of ``commands``, the ``defaults`` by kind and role, and the rooms of the
+``default_set``, which sigma-ml requires; and, written by hand, ``planned``, and the ``reference`` among backends.
+``moved`` has the former full names of components in other rooms, by kind. ``imports``, written by hand, says where
+modules and names that plugins import have gone.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ def _read_rooms() -> dict[str, Table]:
 def offers() -> Table:
     """Return the offered and planned components of the project's rooms."""
     return _read_rooms()["planned"] | _read_rooms()["offered"]
+
+
+def default_set() -> list[str]:
+    """Return the rooms of the default set, whose components short names mean."""
+    return str(_read_rooms()["default_set"]).split()
 
 
 def reference() -> str:
@@ -74,27 +80,29 @@ def summary(distribution: str, command: str) -> str:
     return _read_rooms()["commands"].get(distribution, {}).get(command, "")
 
 
-def install(name: str, option: str = "") -> str:
+def install(name: str, option: str = "", version: str = "") -> str:
     """Return how to install a distribution: the command, or that there is no release of it yet.
 
-    The command names the directory from which it was installed, or its directory in a clone of the project.
+    The command names the directory from which it was installed, or its directory in a clone of the project, or else the
+    distribution, with the ``version`` if one is given.
     """
     if name in _read_rooms()["planned"] and not (CLONE / name).is_dir():
         return "It is planned; there is no release yet."
-    return " ".join(filter(None, ("python -m pip install", option, _origin(name))))
+    return " ".join(filter(None, ("python -m pip install", option, origin(name, version))))
 
 
-def _origin(name: str) -> str:
+def origin(name: str, version: str = "") -> str:
     """Return what pip installs a distribution from, quoted for a shell: options with a directory, or its name."""
+    release = f"{name}=={version}" if version else name
     try:
         recorded = metadata.distribution(name).read_text("direct_url.json")  # PEP 610
     except metadata.PackageNotFoundError:
-        return f"-e {_quote_path(CLONE / name)}" if (CLONE / name).is_dir() else name
-    origin = json.loads(recorded) if recorded else {}
-    place = urlsplit(origin.get("url", ""))
+        return f"-e {_quote_path(CLONE / name)}" if (CLONE / name).is_dir() else release
+    source = json.loads(recorded) if recorded else {}
+    place = urlsplit(source.get("url", ""))
     if place.scheme != "file":
-        return name
-    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        return release
+    editable = "-e " if source.get("dir_info", {}).get("editable") else ""
     return editable + _quote_path(Path(unquote(place.path)))
 
 

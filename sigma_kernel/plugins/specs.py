@@ -13,12 +13,15 @@ A plugin is a distribution with one entry point in the group ``sigma_kernel.plug
 
 The object of a component is imported on first use. Commands of ``sigma``, the kind ``verb``, are also entry points of
 the group ``sigma_kernel.verbs``, so that ``sigma`` knows their names without importing the plugin.
+
+The other hookspecs are called for the plugins that a run names, ``[run] plugins = ["acme-layers"]``; options of
+``sigma run`` are those of all plugins.  An implementation takes the arguments that it needs, and imports inside.
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pluggy import HookimplMarker, HookspecMarker
 
@@ -29,8 +32,9 @@ GROUP = "sigma_kernel.plugins"
 VERBS = "sigma_kernel.verbs"  # entry points of commands, by name: ``greet = "acme_layers.greet:greet"``
 KINDS = {  # with the contracts of which a component fulfils one; without one, it is a callable
     "backend": "Backend", "layer": "Layer", "activation": "", "optimiser": "Optimiser", "schedule": "Schedule",
-    "initialiser": "Initialiser", "modifier": "Transform Modifier", "source": "Source", "reader": "Reader",
-    "extractor": "Extractor", "encoder": "Encoder", "preprocessor": "Preprocessor", "augmentation": "Augmentation",
+    "initialiser": "Initialiser", "rewriting": "Rewriting", "modifier": "Transform Modifier",
+    "source": "Source", "reader": "Reader", "extractor": "Extractor", "encoder": "Encoder",
+    "preprocessor": "Preprocessor", "augmentation": "Augmentation",
     "dataset": "Dataset", "iterator": "Iterator", "inspector": "Inspector", "hook": "Hook",
     "criterion": "Criterion", "metric": "Metric", "operator": "Operator", "merger": "Merger", "monitor": "Monitor",
     "panel": "Panel", "chart": "Chart", "exporter": "Exporter", "recipe": "Recipe", "verb": "",
@@ -80,6 +84,27 @@ class Component(NamedTuple):
         return f"{self.distribution}:{self.name}"
 
 
+class RunOption(NamedTuple):
+    """An option of ``sigma run``: its name, its help, and what it assigns in the configuration.
+
+    Each of the ``assignments`` is ``key=value``, as for ``--set``, with the value of the option in place of
+    ``{value}``. Without any ``{value}``, the option is a flag.
+    """
+
+    name: str
+    help: str
+    assignments: tuple[str, ...]
+
+    @property
+    def is_flag(self) -> bool:
+        """Return whether it takes no value."""
+        return not any("{value}" in assignment for assignment in self.assignments)
+
+    def assign(self, value: str = "") -> list[str]:
+        """Return its assignments for a value."""
+        return [assignment.replace("{value}", value) for assignment in self.assignments]
+
+
 def check_component(record: object) -> None:
     """Raise SigmaPluginError unless this is a well-formed component of a known kind."""
     if not isinstance(record, Component):
@@ -100,3 +125,30 @@ def check_component(record: object) -> None:
 def sigma_components() -> list[Component]:
     """Return the records of all components that this plugin offers, without importing them."""
     return []
+
+
+@hookspec
+def sigma_run_options() -> list[RunOption]:
+    """Return the options that this plugin adds to ``sigma run``."""
+    return []
+
+
+@hookspec
+def sigma_run_begins(environment: Any, trainers: list[str]) -> None:
+    """Act when a call of ``run`` or ``fit`` begins: trainers are prepared, files open, and no iteration has run.
+
+    ``trainers`` are the names of those that train. An error ends the call before it trains.
+    """
+
+
+@hookspec
+def sigma_run_ends(environment: Any, trainers: list[str], summary: Any) -> None:
+    """Act when a call of ``run`` or ``fit`` has ended, also after an interruption: all is saved, files are still open.
+
+    ``summary`` is what ``run`` returns. An error is logged.
+    """
+
+
+@hookspec
+def sigma_run_fails(environment: Any, trainers: list[str], error: BaseException) -> None:
+    """Act when a call of ``run`` or ``fit`` has failed, in place of :func:`sigma_run_ends`; an error is logged."""

@@ -81,6 +81,13 @@ def test_a_hessian_vector_product_is_that_of_the_closed_form():
     assert both == {"a": 0.0, "b": 5.0}
 
 
+def test_a_vector_is_matched_by_name_and_in_lists_by_position():
+    product = f.hessian_vector_product(lambda p: p["a"] ** 2 * p["rest"][0]["b"] ** 3)
+    x = {"a": 2.0, "rest": [{"b": 3.0, "c": 1.0}]}
+    found = product(x, vector={"rest": [{"c": 0.0, "b": 7.0}], "a": 5.0})
+    assert found == {"a": 2 * 27 * 5 + 2 * 2 * 27 * 7, "rest": [{"b": 4 * 27 * 5 + 4 * 18 * 7, "c": 0.0}]}
+
+
 def test_a_function_with_several_results_is_evaluated():
     found = f.evaluate(lambda x, y: {"sum": x + y, "rest": [x * 2, 7]}, np.ones(2), 3.0)
     assert found["sum"].tolist() == [4.0, 4.0]

@@ -12,8 +12,8 @@ from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.namespace import evaluate_graph
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, originating, symbol
 from sigma_kernel.graph.rewriting import rewrite
-from sigma_run.launcher.work import operations
 from sigma_step.mixing import mix_precision
+from sigma_step.work import operations
 
 
 def rounded(x: np.ndarray, dtype: str) -> np.ndarray:

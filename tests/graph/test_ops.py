@@ -72,7 +72,7 @@ def test_derivatives_equal_finite_differences(sample, order):
 def test_every_differentiable_op_is_covered_by_these_tests():
     tested = {sample.op for sample in differentiable()}
     whole = {"equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_not", "is_finite", "argmax",
-             "pool_argmax", "array", "iota", "random_bits", "cast", *UNSMOOTH}  # fmt: skip
+             "pool_argmax", "argsort", "array", "iota", "random_bits", "cast", *UNSMOOTH}  # fmt: skip
     assert tested == set(samples()) - whole
 
 

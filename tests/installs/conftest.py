@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from attrs import frozen
 
-from tests.installs.release import run, wheels as build_wheels
+from tests.installs.release import run, sdists as build_sdists, wheels as build_wheels
 from tests.installs.views import find_site
 
 ROOT = Path(__file__).parents[2]
@@ -65,6 +65,14 @@ def wheels(common: Path) -> dict[str, Path]:
     built = sorted(make_once(common / "wheels", lambda folder: build_wheels(ROOT, folder)).glob("*.whl"))
     assert len(built) == 1 + len([*ROOT.glob("plugins/*/pyproject.toml")])
     return {path.name.split("-")[0].replace("_", "-"): path for path in built}
+
+
+@pytest.fixture(scope="session")
+def sdists(common: Path) -> dict[str, Path]:
+    """Return the source distribution of every distribution of the project."""
+    built = sorted(make_once(common / "sdists", lambda folder: build_sdists(ROOT, folder)).glob("*.tar.gz"))
+    assert len(built) == 1 + len([*ROOT.glob("plugins/*/pyproject.toml")])
+    return {path.name.rpartition("-")[0].replace("_", "-"): path for path in built}
 
 
 @pytest.fixture(scope="session")

@@ -21,11 +21,13 @@ from pathlib import Path
 from shutil import unpack_archive
 from tempfile import TemporaryDirectory
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("flit_core", "towncrier", "twine")
 VERSION = re.compile(r'^((?:__version__|version) = )"\d+\.\d+\.\d+"$', re.MULTILINE)
+ADDRESS = re.compile(r'^Repository = "(.*)"$', re.MULTILINE)
+RESERVED = ".example"  # RFC 2606: an address of nobody, until there is one
 SERIES = re.compile(r"(\bsigma-[a-z-]+(?:\[[\w,]+\])?) ~=\d+\.\d+")
 
 
@@ -36,6 +38,7 @@ class Release:
     folder: Path
     version: str
     since: str  # the commit whose runs must resume after an upgrade
+    address: str = ""  # of the repository, if it is another than before
 
 
 # -- versions ----------------------------------------------------------------------------------------------------------
@@ -56,6 +59,31 @@ def set_versions(root: Path, version: str) -> None:
         path.write_text(replace_version(path.read_text("utf-8"), version), "utf-8")
     for path in (root / "pyproject.toml", *rooms, root / "docs" / "plugins.md"):
         path.write_text(replace_series(path.read_text("utf-8"), version), "utf-8")
+
+
+# -- the address of the repository -------------------------------------------------------------------------------------
+def read_address(root: Path) -> str:
+    """Return the address of the repository that all distributions name; empty for a folder without a project."""
+    project = root / "pyproject.toml"
+    found = ADDRESS.search(project.read_text("utf-8")) if project.is_file() else None
+    return found[1] if found else ""
+
+
+def list_pages(root: Path) -> list[Path]:
+    """Return the files that name the address: projects, and the pages that an index shows."""
+    return [
+        root / "pyproject.toml",
+        root / "sigma_kernel" / "README.md",
+        *sorted(root.glob("plugins/*/pyproject.toml")),
+        *sorted(root.glob("plugins/*/README.md")),
+    ]
+
+
+def set_address(root: Path, address: str) -> None:
+    """Write another address of the repository into all distributions."""
+    before = re.escape(read_address(root))
+    for path in list_pages(root):
+        path.write_text(re.sub(rf"{before}(?=[/)\"])", address.rstrip("/"), path.read_text("utf-8")), "utf-8")
 
 
 # -- programs ----------------------------------------------------------------------------------------------------------
@@ -92,6 +120,25 @@ def wheels(root: Path, target: Path) -> list[Path]:
     return sorted(target.glob("*.whl"))
 
 
+SDISTS = """
+import os, sys
+from flit_core.buildapi import build_sdist
+
+for project in sys.argv[2:]:
+    os.chdir(project)
+    build_sdist(sys.argv[1])
+"""
+
+
+def sdists(root: Path, target: Path) -> list[Path]:
+    """Build the source distribution of every distribution of a source tree into a folder, and return them."""
+    target.mkdir(exist_ok=True)
+    python(
+        "-c", SDISTS, target, root, *sorted(path.parent for path in root.glob("plugins/*/pyproject.toml")), folder=root
+    )
+    return sorted(target.glob("*.tar.gz"))
+
+
 def default_set(root: Path, built: Sequence[Path]) -> list[Path]:
     """Return the wheels of the kernel and of the rooms that ``requirements.txt`` lists."""
     rooms = re.findall(r"^-e \./plugins/(\S+)$", (root / "requirements.txt").read_text(), re.MULTILINE)
@@ -111,13 +158,19 @@ def check_start(release: Release) -> None:
         raise SystemExit("The working tree has changes. Commit or remove them.")
     if run("git", "tag", "--list", f"v{release.version}", folder=release.folder):
         raise SystemExit(f"v{release.version}: the tag exists. Choose another version.")
+    if (release.address or read_address(release.folder)).endswith(RESERVED):
+        raise SystemExit(
+            "The repository has no address yet. Pass --repository URL, which all pages of the release name."
+        )
     if not release.since:
         raise SystemExit("No release has a tag yet. Name a commit to upgrade from: --from COMMIT.")
 
 
 def write_versions(release: Release) -> None:
-    """Write the version into all distributions."""
+    """Write the version, and the address of the repository if it is given, into all distributions."""
     set_versions(release.folder, release.version)
+    if release.address:
+        set_address(release.folder, release.address)
 
 
 def write_changelog(release: Release) -> None:
@@ -126,15 +179,16 @@ def write_changelog(release: Release) -> None:
 
 
 def build_wheels(release: Release) -> None:
-    """Build all wheels into dist/."""
+    """Build all wheels and source distributions into dist/."""
     if list((release.folder / "dist").glob("*.whl")):
         raise SystemExit("dist/ has wheels of another build. Remove them.")
     wheels(release.folder, release.folder / "dist")
+    sdists(release.folder, release.folder / "dist")
 
 
 def check_wheels(release: Release) -> None:
-    """Check the metadata of all wheels."""
-    built = sorted((release.folder / "dist").glob("*.whl"))
+    """Check the metadata of all wheels and source distributions."""
+    built = sorted([*(release.folder / "dist").glob("*.whl"), *(release.folder / "dist").glob("*.tar.gz")])
     python("-m", "twine", "check", "--strict", *built, folder=release.folder)
 
 
@@ -186,7 +240,7 @@ def rehearse(release: Release, report: Callable[[str], None]) -> None:
     with TemporaryDirectory() as name:
         clone = Path(name, "clone")
         run("git", "clone", "-q", release.folder, clone, folder=release.folder)
-        take(STEPS, Release(clone, release.version, release.since), report)
+        take(STEPS, evolve(release, folder=clone), report)
         report(run("git", "show", "--stat", f"v{release.version}", folder=clone))
         report("\n".join(wheel.name for wheel in sorted((clone / "dist").glob("*.whl"))))
     report("This was a rehearsal; nothing has changed here. Pass --write to release.")
@@ -198,9 +252,10 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("version")
     parser.add_argument("--write", action="store_true", help="change this repository, not a temporary clone")
     parser.add_argument("--from", dest="since", help="the commit to upgrade from, instead of the newest tag")
+    parser.add_argument("--repository", metavar="URL", default="", help="the address that projects and pages name")
     given = parser.parse_args(arguments)
     since = run("git", "rev-parse", given.since, folder=ROOT).strip() if given.since else last_tag(ROOT)
-    release = Release(ROOT, given.version, since)
+    release = Release(ROOT, given.version, since, given.repository)
     take(STEPS, release, print) if given.write else rehearse(release, print)
 
 

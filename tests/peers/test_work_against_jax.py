@@ -9,7 +9,7 @@ import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.graph import Spec, trace
-from sigma_run.launcher.work import operations
+from sigma_step.work import operations
 
 jax = pytest.importorskip("jax")
 

@@ -13,7 +13,7 @@ from tests.proofs.configurations import FOLDER, from_python, of_recipe, recipes
 
 pytestmark = pytest.mark.rooms
 
-LATER = ('mode = "synchronous"', "every = 8")  # settings that came after the folders were recorded
+LATER = ('mode = "synchronous"', "every = 8", "plugins = []")  # settings that came after the folders were recorded
 
 
 def test_scripted_runs_write_the_journals_that_were_recorded() -> None:

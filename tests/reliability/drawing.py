@@ -293,6 +293,31 @@ def _recurrence(draw: Drawing) -> Sequence[Node]:
     return [*ends, *stacks]
 
 
+# -- orders, matrices, spectra -----------------------------------------------------------------------------------------
+def _ordered(draw: Drawing) -> Node:
+    """Sort values, add them up or multiply them: places of sorted values may jump, and values do not."""
+    x = draw.any()
+    axis, turned = draw.axis(x), draw.happens(0.5)
+    if draw.happens(0.3):
+        return f.prod(f.tanh(x), axis)
+    return f.sort(x, axis, descending=turned) if draw.happens(0.5) else f.cumsum(x * 0.5, axis, reverse=turned)
+
+
+def _matrices(draw: Drawing) -> Node:
+    """Solve for, or factor, a matrix far from a singular one."""
+    side, batch = draw.one(draw.sides), draw.shape(0, 1)
+    x = f.tanh(draw.like(*batch, side, side))
+    near = x @ f.swap_axes(x, -1, -2) * 0.3 + f.eye(side, dtype=draw.dtype)
+    return f.cholesky(near) if draw.happens(0.5) else f.solve(near, draw.like(*batch, side, draw.one(draw.sides)))
+
+
+def _spectrum(draw: Drawing) -> Node:
+    x = draw.any()
+    axis = draw.axis(x)
+    spectrum = draw.tamed(f.rfft(x, axis))
+    return spectrum if draw.happens(0.3) else f.irfft(spectrum, x.shape[axis], axis)
+
+
 # -- the table ---------------------------------------------------------------------------------------------------------
 def _alone(function: Callable[[Node], Node]) -> Move:
     return lambda draw: function(draw.value() if draw.happens(0.5) else draw.any())
@@ -415,7 +440,7 @@ SMALL: tuple[Move, ...] = (
     _pair(lambda x, y: ops.mod(x, f.abs(y) + 0.7)), _chosen, lambda draw: _cast(draw, draw.value()), _counted,
     _beside_constants,
 )  # fmt: skip
-FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _gated, _padded, _joined, _looked_up)
+FORMS: tuple[Move, ...] = (lambda draw: draw.any(), _gated, _padded, _joined, _looked_up, _ordered)
 REDUCTIONS: tuple[Move, ...] = (_reduced, _reduced, _reduced, lambda draw: f.softmax(draw.any(), -1))
 PRODUCTS: tuple[Move, ...] = (_product, _product, _product, _product, _integers, _in_16_bits)
 INSIDE = (SMALL, SMALL, FORMS, REDUCTIONS, PRODUCTS)
@@ -423,7 +448,15 @@ COMPOSITES: tuple[Move, ...] = (
     lambda draw: draw.one([f.softmax, f.log_softmax])(draw.any(), draw.one([0, -1])), _classes, _attention, _dropped,
     _scan, _scan, _recurrence,
 )  # fmt: skip
-MOVES = (*INSIDE, PRODUCTS, (_convolution, _pool), COMPOSITES, (_shared, _both_ways, _by_rows, _parts), (_over_batch,))
+MOVES = (
+    *INSIDE,
+    PRODUCTS,
+    (_convolution, _pool),
+    COMPOSITES,
+    (_shared, _both_ways, _by_rows, _parts),
+    (_over_batch,),
+    (_matrices, _spectrum),
+)
 
 
 def moved(draw: Drawing, moves: Sequence[Sequence[Move]]) -> None:

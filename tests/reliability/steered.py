@@ -70,6 +70,8 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library that fits th
     {"type": "checkpoint", "every": "3 iterations", "last": 2},
     {"type": "checkpoint", "every": "4 iterations", "value": "training.loss", "best": 2, "better": "lower"},
     {"type": "histogram", "of": "network.layers.*.weights", "every": "12 iterations"},
+    {"type": "filters", "every": "12 iterations"},
+    {"type": "row_history", "every": "12 iterations"},
     {"type": "stop", "when": "epoch reaches 1000"},
     {"type": "time_limit", "limit": "1000 seconds"},
     {"type": "early_stop", **LOSS, "patience": 1000},
@@ -82,9 +84,9 @@ TABLES: tuple[dict[str, Any], ...] = (  # every hook of the library that fits th
 )
 
 
-APART = {  # hooks that call a Python function, or measure what a classifier of rows does not have: numbers, texts
-    "function", "threshold_accuracy", "mean_absolute_error", "root_mean_square_error", "r_squared",
-    "maximum_mean_discrepancy", "character_error_rate",
+APART = {  # hooks that call a Python function, tell people, or need what a classifier of rows lacks: numbers, texts
+    "function", "email", "webhook", "generated_pictures", "threshold_accuracy", "mean_absolute_error",
+    "root_mean_square_error", "r_squared", "maximum_mean_discrepancy", "character_error_rate",
 }  # fmt: skip
 ATTACHED_ANYWAY = ("is the same as", "there is a hook", "was resumed at", "closed")  # why a right table is refused
 

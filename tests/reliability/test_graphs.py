@@ -34,7 +34,8 @@ def ops_of(case: Any) -> set[str]:
 def test_random_graphs_have_every_op_of_the_kernel() -> None:
     drawn = import_module("drawing").drawn
     seen = set().union(*(ops_of(drawn(seed)) for seed in range(500)))
-    assert {name for name in OPS if ":" not in name} <= seen
+    jumps = {"svd"}  # where singular values are close
+    assert {name for name in OPS if ":" not in name} - jumps <= seen
 
 
 @pytest.mark.rooms

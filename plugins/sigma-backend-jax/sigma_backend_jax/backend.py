@@ -11,7 +11,7 @@ import numpy as np
 from attrs import evolve, frozen
 
 from sigma_backend_jax.devices import use_device
-from sigma_backend_jax.namespace import OWN
+from sigma_backend_jax.namespace import JaxFunctions
 from sigma_backend_jax.program import JaxProgram, check, to_traceable
 from sigma_kernel.contracts import Array, Backend, Step
 from sigma_kernel.errors import SigmaConfigError
@@ -54,7 +54,7 @@ class JaxBackend(Backend):
         """Compile a graph to a function; XLA decides which of its arrays share storage."""
         place = self._place()
         with jax.enable_x64(True):  # for constants
-            compiled = jax.jit(to_traceable(rewrite(graph, keep=OWN)))
+            compiled = jax.jit(to_traceable(rewrite(graph, keep=JaxFunctions())))
 
         def call(*arrays: Array) -> Sequence[Array]:
             with use_device(place):
@@ -66,7 +66,7 @@ class JaxBackend(Backend):
 
     def compile(self, step: Step, in_place: bool = True) -> JaxProgram:
         """Return the program of a step; a burst is one call."""
-        return JaxProgram(evolve(step, graph=rewrite(step.graph, keep=OWN)), self._place(), in_place)
+        return JaxProgram(evolve(step, graph=rewrite(step.graph, keep=JaxFunctions())), self._place(), in_place)
 
     def to_device(self, host: Any) -> Array:
         """Return a copy on the device; an array of another library that is there already is copied there."""

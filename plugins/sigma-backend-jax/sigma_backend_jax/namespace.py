@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from attrs import frozen
 from jax import lax
 
+from sigma_kernel import Lowerings
 from sigma_kernel.contracts import Array
 from sigma_kernel.graph import Namespace, Node, check_indices
 
@@ -136,12 +137,23 @@ OWN: dict[str, Callable[..., Any]] = {
     "convolution": _convolution,
     "convolution_input": _convolution_input,
     "convolution_kernel": _convolution_kernel,
+    "cumsum": lambda ns, x, *, axis, reverse: lax.cumsum(x, axis, reverse),
     "log": lambda ns, x: lax.log(_flush_denormals(x)),
     "mixed_matmul": _mixed_matmul,
     "mod": _mod,
     "pow": lambda ns, x, y: jnp.power(_flush_denormals(x), y),
     "scan": _scan,
 }
+
+
+LOWERINGS = Lowerings("jax")
+
+
+class JaxFunctions:
+    """The composites that are not expanded: JAX, or a plugin, has functions for them."""
+
+    def __contains__(self, op: object) -> bool:
+        return op in OWN or op in LOWERINGS
 
 
 def namespace() -> Namespace:
@@ -157,4 +169,5 @@ def namespace() -> Namespace:
         narrow=_narrow,
         inside=_note,
         own=OWN,
+        kernels=LOWERINGS,
     )

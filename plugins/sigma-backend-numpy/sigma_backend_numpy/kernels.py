@@ -148,6 +148,13 @@ def _argmax(node: Node, scratch: np.ndarray) -> Call:
     return lambda x, out: np.copyto(out, np.argmax(x, axis, keepdims=True), "unsafe")
 
 
+def _cumsum(node: Node, scratch: np.ndarray) -> Call:
+    axis = node.attrs["axis"]
+    if not node.attrs["reverse"]:
+        return lambda x, out: np.add.accumulate(x, axis, out=out)
+    return lambda x, out: np.add.accumulate(np.flip(x, axis), axis, out=np.flip(out, axis))
+
+
 # -- shape -------------------------------------------------------------------------------------------------------------
 def _reshape(node: Node, scratch: np.ndarray) -> Call:
     shape = node.inputs[0].shape  # the operand is a view that does not exist in memory
@@ -245,7 +252,7 @@ def _random_bits(node: Node, scratch: np.ndarray) -> Call:
 KERNELS: dict[str, Prepare] = {
     "maximum": _call_ufunc, "minimum": _call_ufunc,
     "erf": _erf, "where": _select, "cast": _cast, "sum": _sum, "max": _max, "argmax": _argmax, "reshape": _reshape,
-    "pad": _pad, "concat": _concat, "take": _take, "scatter_add": _scatter_add, "matmul": _matmul,
+    "cumsum": _cumsum, "pad": _pad, "concat": _concat, "take": _take, "scatter_add": _scatter_add, "matmul": _matmul,
     "random_bits": _random_bits, **windows.KERNELS,
 }  # fmt: skip
 

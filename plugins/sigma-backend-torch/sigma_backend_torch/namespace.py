@@ -6,15 +6,18 @@ PyTorch has no arithmetic for uint32: such values are computed as int64, and cut
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 import torch
 from array_api_compat import torch as xp
+from attrs import frozen
 from torch.nn import functional
 
 from sigma_backend_torch import windows
+from sigma_kernel import Lowerings
 from sigma_kernel.contracts import Array
 from sigma_kernel.graph import MEANINGS, Namespace, Node, check_indices, philox
 
@@ -63,6 +66,35 @@ PLAIN: dict[str, Callable[..., Any]] = {
     "softmax": lambda ns, x, *, axis: torch.softmax(x, axis),
     "log_softmax": lambda ns, x, *, axis: torch.log_softmax(x, axis),
 }
+
+
+# -- orders and running sums -------------------------------------------------------------------------------------------
+def _cumsum(ns: Namespace, x: Array, *, axis: int, reverse: bool) -> Array:
+    """Add in the order of the entries on a processor; elsewhere in pairs, whose order is the same each time."""
+    given = x.flip(axis) if reverse else x
+    if x.device.type == "cpu":
+        total = torch.cumsum(given, axis, dtype=x.dtype)
+    else:
+        total, side, step = given, x.shape[axis], 1
+        while step < side:
+            later = total.narrow(axis, step, side - step) + total.narrow(axis, 0, side - step)
+            total, step = torch.cat((total.narrow(axis, 0, step), later), axis), 2 * step
+    return total.flip(axis) if reverse else total
+
+
+def _argsort(ns: Namespace, x: Array, *, axis: int, descending: bool) -> Array:
+    return torch.sort(x, stable=True, dim=axis, descending=descending)[1].to(torch.int32)
+
+
+# -- linear algebra, without errors: where there is no result, it is NaN -----------------------------------------------
+def _solve(a: Array, b: Array) -> Array:
+    result, failed = torch.linalg.solve_ex(a, b)
+    return torch.where(failed[..., None, None] == 0, result, torch.nan)
+
+
+def _cholesky(x: Array) -> Array:
+    result, failed = torch.linalg.cholesky_ex(x)
+    return torch.where(failed[..., None, None] == 0, result, torch.nan)
 
 
 # -- patterns: see :mod:`sigma_backend_torch.fusing` -------------------------------------------------------------------
@@ -188,10 +220,27 @@ OWN: dict[str, Callable[..., Any]] = {
     **PLAIN,
     **FUSED,
     **windows.OWN,
+    "argsort": _argsort,
+    "cholesky": partial(MEANINGS["cholesky"], by=_cholesky),
+    "cumsum": _cumsum,
+    "solve": partial(MEANINGS["solve"], by=_solve),
     "mod": _mod,
     "random_bits": _random_bits,
     "scan": _scan,
 }
+
+
+LOWERINGS = Lowerings("torch")
+
+
+@frozen
+class TorchFunctions:
+    """The composites that are not expanded: PyTorch, or a plugin, has functions for them."""
+
+    further: Sequence[str] = ()
+
+    def __contains__(self, op: object) -> bool:
+        return op in OWN or op in self.further or op in LOWERINGS
 
 
 class TorchNamespace(Namespace):
@@ -217,4 +266,5 @@ def namespace() -> Namespace:
         narrow=lambda ns, x, dtype: x.to(getattr(torch, dtype)).to(x.dtype),
         inside=_check,
         own=OWN,
+        kernels=LOWERINGS,
     )

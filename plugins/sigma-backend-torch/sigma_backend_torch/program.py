@@ -16,7 +16,7 @@ from sigma_backend_torch.devices import use_device
 from sigma_backend_torch.fusing import fuse_patterns
 from sigma_backend_torch.graphs import RecordedRun, record_run
 from sigma_backend_torch.loops import Run
-from sigma_backend_torch.namespace import OWN, namespace
+from sigma_backend_torch.namespace import TorchFunctions, namespace
 from sigma_backend_torch.source import function, new
 from sigma_kernel.contracts import Array, Arrays, Burst, Numbers, Step
 from sigma_kernel.graph import Graph, rewrite, takes_indices
@@ -26,7 +26,7 @@ WORDS = torch.uint32  # which is held, but not computed with
 
 def simplify(graph: Graph) -> Graph:
     """Return a graph in PyTorch's functions."""
-    return fuse_patterns(rewrite(compose_calls(rewrite(graph, keep=(*OWN, *ATTENTION))), keep=OWN))
+    return fuse_patterns(rewrite(compose_calls(rewrite(graph, keep=TorchFunctions(ATTENTION))), keep=TorchFunctions()))
 
 
 @define(eq=False, slots=False)

@@ -68,6 +68,18 @@ def _argmax(w: GraphWriter, node: AnyNode, x: str) -> str:
     return w.cast(w.add("ArgMax", x, axis=node.attrs["axis"], keepdims=1), "int32")
 
 
+def _cumsum(w: GraphWriter, node: AnyNode, x: str) -> str:
+    return w.add("CumSum", x, w.array(node.attrs["axis"]), reverse=int(node.attrs["reverse"]))
+
+
+def _argsort(w: GraphWriter, node: AnyNode, x: str) -> str:
+    """Return the places of as many entries as there are; of equal ones, the first comes first in ONNX, too."""
+    axis = node.attrs["axis"]
+    how = {"axis": axis, "largest": int(node.attrs["descending"]), "sorted": 1}
+    names = [w.name("TopK"), w.name("places")]
+    return w.cast(w.add_node("TopK", [x, w.vector((node.shape[axis],))], names, **how)[1], "int32")
+
+
 def _round_to_dtype(w: GraphWriter, node: AnyNode, x: str) -> str:
     return w.cast(w.cast(x, node.attrs["dtype"]), node.dtype)
 
@@ -90,6 +102,7 @@ TABLE: dict[str, Express] = {
     "logical_not": _op("Not"), "is_finite": _is_finite, "where": _select, "stop": lambda w, node, x: x,
     "barrier": lambda w, node, x, gate: x, "cast": lambda w, node, x: w.cast(x, node.dtype),
     "reduce_precision": _round_to_dtype, "sum": _reduce("ReduceSum"), "max": _reduce("ReduceMax"),
+    "prod": _reduce("ReduceProd"), "cumsum": _cumsum, "argsort": _argsort,
     "argmax": _argmax, "relu": _relu, "sigmoid": _op("Sigmoid"),
     "gelu": _op("Gelu"), "softplus": _op("Softplus"), "softmax": _express_along_axis("Softmax"),
     "log_softmax": _express_along_axis("LogSoftmax"), "layer_norm": _layer_norm,

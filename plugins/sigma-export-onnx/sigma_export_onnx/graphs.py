@@ -8,18 +8,31 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
-from sigma_export_onnx import elementwise, forms, products
+from sigma_export_onnx import elementwise, forms, products, spectra
 from sigma_export_onnx.sizes import AnyNode, AnyRows
 from sigma_export_onnx.writer import GraphWriter, SharedNames, declare_value
 from sigma_kernel import SigmaConfigError
 
-TABLE = {**elementwise.TABLE, **forms.TABLE, **products.TABLE}
-KEPT = {"relu", "sigmoid", "gelu", "softplus", "softmax", "log_softmax", "layer_norm"}  # composites that ONNX has
+TABLE = {**elementwise.TABLE, **forms.TABLE, **products.TABLE, **spectra.TABLE}
+KEPT = {
+    "prod",
+    "relu",
+    "sigmoid",
+    "gelu",
+    "softplus",
+    "softmax",
+    "log_softmax",
+    "layer_norm",
+}  # composites that ONNX has
 REFUSED = {
     "random_bits": "ONNX has no generator that draws the same numbers. Leave out layers that draw while they predict.",
     **dict.fromkeys(
         ("pool_argmax", "pool_select", "pool_scatter", "sum_unpool", "convolution_kernel"),
         "ONNX has no such op: it belongs to gradients. Predict without them.",
+    ),
+    **dict.fromkeys(
+        ("solve", "cholesky", "svd"),
+        "ONNX has no linear algebra beyond products. Use it in a cost or an optimiser, not in what predicts.",
     ),
 }
 

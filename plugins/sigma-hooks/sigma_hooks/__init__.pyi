@@ -10,11 +10,14 @@ from sigma_hooks.checkpoint import SaveCheckpoint as SaveCheckpoint
 from sigma_hooks.confusion_matrix import ConfusionMatrix as ConfusionMatrix
 from sigma_hooks.confusion_matrix import ConfusionMatrixMetric as ConfusionMatrixMetric
 from sigma_hooks.early_stop import EarlyStop as EarlyStop
+from sigma_hooks.email import Email as Email
 from sigma_hooks.evaluate import Evaluate as Evaluate
 from sigma_hooks.extrema import Extrema as Extrema
 from sigma_hooks.f1 import F1 as F1
 from sigma_hooks.f1 import F1Metric as F1Metric
+from sigma_hooks.filters import Filters as Filters
 from sigma_hooks.function import FunctionHook as FunctionHook
+from sigma_hooks.generated_pictures import GeneratedPictures as GeneratedPictures
 from sigma_hooks.histogram import Histogram as Histogram
 from sigma_hooks.intersection_over_union import IntersectionOverUnion as IntersectionOverUnion
 from sigma_hooks.intersection_over_union import IntersectionOverUnionMetric as IntersectionOverUnionMetric
@@ -41,6 +44,7 @@ from sigma_hooks.reduce_on_plateau import ReduceOnPlateau as ReduceOnPlateau
 from sigma_hooks.report import Report as Report
 from sigma_hooks.root_mean_square_error import RootMeanSquareError as RootMeanSquareError
 from sigma_hooks.root_mean_square_error import RootMeanSquareErrorMetric as RootMeanSquareErrorMetric
+from sigma_hooks.row_history import RecordRows as RecordRows
 from sigma_hooks.row_loss import RowLoss as RowLoss
 from sigma_hooks.running_time import RunningTime as RunningTime
 from sigma_hooks.several_labels import HammingLossMetric as HammingLossMetric
@@ -55,3 +59,4 @@ from sigma_hooks.threshold_accuracy import ThresholdAccuracyMetric as ThresholdA
 from sigma_hooks.time_limit import TimeLimit as TimeLimit
 from sigma_hooks.update_rate import UpdateRate as UpdateRate
 from sigma_hooks.verify import Verify as Verify
+from sigma_hooks.webhook import Webhook as Webhook

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from attrs import define, field, frozen
@@ -11,9 +11,11 @@ from attrs import define, field, frozen
 from sigma_hooks.classes import check_classes, said_and_right
 from sigma_hooks.evaluate import Evaluate
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Metric
+from sigma_kernel.contracts import Media, Metric, TableValue
 from sigma_kernel.graph import Node
 from sigma_kernel.settings import optional, whole
+
+MOST_CLASSES = 100  # of a matrix that is shown
 
 
 @frozen
@@ -48,7 +50,7 @@ class ConfusionMatrixMetric(Metric):
 
 @define(eq=False, kw_only=True)
 class ConfusionMatrix(Evaluate):
-    """Publish ``<on>.loss`` and ``<on>.confusion_matrix``, whose rows are the true classes.
+    """Publish ``<on>.loss`` and ``<on>.confusion_matrix``, whose rows are the true classes; the matrix as media, too.
 
     Args:
         ignore_index: Label that does not count, such as that of padding.
@@ -59,3 +61,13 @@ class ConfusionMatrix(Evaluate):
     def named_metrics(self) -> Mapping[str, Metric]:
         """Return the confusion matrix and the configured metrics."""
         return {"confusion_matrix": ConfusionMatrixMetric(self.ignore_index), **self.metrics}
+
+    def show(self, name: str, value: Any) -> Media | None:
+        """Return the matrix as a table: a row for each true class, a column for each predicted one.
+
+        Nobody reads one of more than ``MOST_CLASSES``: it is None.
+        """
+        if name.rpartition(".")[2] != "confusion_matrix" or np.ndim(value) != 2 or len(value) > MOST_CLASSES:
+            return None
+        columns = ["true class", *map(str, range(len(value[0])))]
+        return TableValue(columns, [[str(true), *row] for true, row in enumerate(value)], heat=True)

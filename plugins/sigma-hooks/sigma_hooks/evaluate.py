@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attrs import define, field
 
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Metric, Outlook
+from sigma_kernel.contracts import Hook, HookContext, Media, Metric, Outlook
 from sigma_kernel.settings import instance_of
 
 
@@ -59,6 +60,12 @@ class Evaluate(Hook):
         """Evaluate and publish."""
         for name, value in context.evaluate(self.on, self._metrics_at_output()).items():
             context.publish(f"{self._head}.{name}", value)
+            if (media := self.show(name, value)) is not None:
+                context.publish(f"{self._head}.{name}", media)
+
+    def show(self, name: str, value: Any) -> Media | None:
+        """Return the value of a metric as media, beside the numbers; by default none."""
+        return None
 
     @property
     def _head(self) -> str:

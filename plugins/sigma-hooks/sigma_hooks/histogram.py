@@ -9,7 +9,7 @@ from attrs import define, field
 
 from sigma_hooks.reading import read_all
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts import HistogramValue, Hook, HookContext
 from sigma_kernel.settings import and_, ge, le
 
 
@@ -18,6 +18,7 @@ class Histogram(Hook):
     """Publish ``histogram.<address>.edges`` and ``.counts``, as lists, for every array that the pattern ``of`` matches.
 
     There is one edge more than counts, from the minimum to the maximum. Elements that are not finite are left out.
+    The histogram is also published as media, ``histogram.<address>``.
 
     Args:
         of: Pattern of arrays: parameters (``network.layers.**``), ``gradients.**``, ``updates.**`` or
@@ -46,3 +47,4 @@ class Histogram(Hook):
             counts, edges = np.histogram(values[np.isfinite(values)], self.bins)
             context.publish(f"histogram.{address}.edges", edges.tolist())
             context.publish(f"histogram.{address}.counts", counts.tolist())
+            context.publish(f"histogram.{address}", HistogramValue(edges, counts))

@@ -36,6 +36,7 @@ HOOKS = {
     "r_squared": ("RSquared", "Evaluate the coefficient of determination, R squared."),
     "loss": ("Loss", "Log the training loss."),
     "row_loss": ("RowLoss", "Find the rows of a split with the greatest losses, such as mislabelled ones."),
+    "row_history": ("RecordRows", "Record the loss of each row over the epochs: rows learned late, or forgotten."),
     "report": ("Report", "Log any published values, by address."),
     "progress": ("Progress", "Log epoch, iteration and the fraction of training completed."),
     "running_time": ("RunningTime", "Publish the wall-clock time of the last interval, in seconds."),
@@ -61,7 +62,11 @@ HOOKS = {
         "TargetMaximisation",
         "Activation maximisation: draw the input that maximises each output.",
     ),
+    "filters": ("Filters", "Publish the filters of layers as pictures."),
+    "generated_pictures": ("GeneratedPictures", "Publish pictures that a generator makes of random numbers."),
     "function": ("FunctionHook", "Call a Python function."),
+    "webhook": ("Webhook", "Post to a webhook, such as Slack's: at the end, after a failure, at a plateau."),
+    "email": ("Email", "Send an e-mail: at the end, after a failure, at a plateau."),
 }
 METRICS = {
     "accuracy": (
@@ -127,6 +132,7 @@ ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     "root_mean_square_error": "rmse",
     "r_squared": "r2 r2_score",
     "early_stop": "early_stopping monitor=value mode=better min_delta=by restore_best_weights=restore",
+    "row_history": "forgetting_events",
     "checkpoint": "model_checkpoint save_best_only=best save_top_k=best save_last=last",
     "nan_guard": "terminate_on_nan",
     "reduce_on_plateau": "reduce_lr_on_plateau min_lr=least cooldown=rest",
@@ -134,8 +140,14 @@ ALSO_KNOWN_AS = {  # in Keras, Lightning and scikit-learn
     "evaluate": "validate split=on",
     "time_limit": "timer max_time=limit seconds=limit",
     "function": "lambda_callback callback",
+    "webhook": "slack notification notify alert",
+    "email": "smtp mail notification notify alert",
 }
-DEFAULT_FOR = {"evaluate": "evaluation", "verify": "verification"}  # roles in which the kernel looks components up
+DEFAULT_FOR = {  # roles in which the kernel looks components up
+    "evaluate": "evaluation",
+    "row_history": "row-history",
+    "verify": "verification",
+}
 
 
 @hookimpl

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 from attrs import Factory, define, field
 
-from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel import TimeStep
-from sigma_kernel.contracts import Hook, HookContext, Outlook
+from sigma_kernel.contracts import Hook, HookContext, Outlook, PictureValue
 from sigma_kernel.errors import SigmaConfigError, SigmaNetworkError
 from sigma_kernel.graph import FLOATS, Spec
 from sigma_kernel.settings import ge, gt
 
 OWN = ("output", "layer")
+MOST_TILES, SIDE = 100, 120  # of the picture of all outputs, and pixels along a side of each
 START = 0.01  # standard deviation of the noise that gradient ascent starts from, in units of the input
 
 
@@ -35,7 +35,8 @@ class TargetMaximisation(Hook):
     No image is written if the run has no folder. Shades are rescaled from the minimum to the maximum element. Inputs
     are ``(height, width)`` or ``(channels, height, width)`` with 1 or 3 channels; for a flat input, set ``shape``.
     Publishes ``target_maximisation.<output>``, the value reached, or ``target_maximisation.<layer>.<output>`` if a
-    layer is named.
+    layer is named; and as ``target_maximisation.all`` the images of the first 100 in one as media, each with its own
+    shades.
 
     Erhan, Bengio, Courville and Vincent, Visualizing Higher-Layer Features of a Deep Network, 2009; with ``l2`` as in
     Simonyan, Vedaldi and Zisserman, Deep Inside Convolutional Networks, 2014.
@@ -119,9 +120,12 @@ class TargetMaximisation(Hook):
     def fire(self, context: HookContext) -> None:
         """Run gradient ascent, publish the values reached and write the images."""
         samples, reached = self.climb(context, self._select_outputs(context))
-        for output, sample, value in zip(self._select_outputs(context), samples, reached, strict=True):
+        pictures = [PictureValue.shade(sample.reshape(self._sides(sample.shape))) for sample in samples]
+        for output, picture, value in zip(self._select_outputs(context), pictures, reached, strict=True):
             context.publish(f"{self._head}.{output}", float(value))
-            self._draw(context, output, sample)
+            self._write(context, output, picture)
+        small = [picture.fit(SIDE) for picture in pictures[:MOST_TILES]]
+        context.publish(f"{self._head}.all", PictureValue.tile(small).fit())
 
     def _select_outputs(self, context: HookContext | Outlook) -> Sequence[int]:
         shape = self._ends(context)[1].shape
@@ -155,10 +159,9 @@ class TargetMaximisation(Hook):
         bounded = moved if self.low is None and self.high is None else np.clip(moved, self.low, self.high)
         return bounded.astype(samples.dtype)
 
-    def _draw(self, context: HookContext, output: int, sample: np.ndarray) -> None:
-        image = sample.reshape(self._sides(sample.shape))
+    def _write(self, context: HookContext, output: int, picture: PictureValue) -> None:
         name = file_name(self.name, context, {"output": output, "layer": self.layer})
-        path = context.write(f"{self.folder}/{name}", png(shades(image, self.zoom)))
+        path = context.write(f"{self.folder}/{name}", picture.enlarge(self.zoom).encode())
         if path is not None:
             context.log(f"output {output}: the input that maximises it is drawn in {path}")
 

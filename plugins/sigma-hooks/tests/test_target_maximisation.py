@@ -14,7 +14,6 @@ import pytest
 from attrs import define
 
 from sigma_hooks import Stop, TargetMaximisation
-from sigma_hooks.png import png, shades
 from sigma_hooks.reading import file_name, placeholders
 from sigma_kernel import Environment, Moment, after, functions as f
 from sigma_kernel.contracts import Architecture, Context, Hook, Layer
@@ -230,18 +229,6 @@ def _decoded(file: bytes) -> np.ndarray:
     rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, 1 + width)
     assert not rows[:, 0].any()
     return rows[:, 1:]
-
-
-def test_one_black_pixel_gives_the_reference_png() -> None:
-    header = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b55")
-    assert png(np.zeros((1, 1, 1), np.uint8))[:33] == header
-    assert png(np.zeros((1, 1, 1), np.uint8))[-12:] == bytes.fromhex("0000000049454e44ae426082")
-
-
-def test_shades_span_minimum_to_maximum() -> None:
-    assert shades(np.array([[-1.0, 0.0], [1.0, 3.0]]))[..., 0].tolist() == [[0, 64], [128, 255]]
-    assert shades(np.full((2, 2), 7.0)).tolist() == np.zeros((2, 2, 1)).tolist()
-    assert shades(np.zeros((3, 4, 5)), zoom=2).shape == (8, 10, 3)
 
 
 # -- the names of files ------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 
 from attrs import define, field
@@ -38,3 +38,43 @@ class Attempts:
         now = self.clock()
         left, since = self._tries.get(peer, (TRIES, now))
         return min(TRIES, left + (now - since) * PER_SECOND)
+
+
+FREE, FIRST, LONGEST = 3, 1.0, 300.0  # wrong passwords without a delay; seconds of the first delay, and of the longest
+MOST_LETTERS = 64  # of a name
+FORGOTTEN = 3600.0  # seconds without a wrong password, after which a peer begins anew
+
+
+@define(eq=False)
+class GrowingDelays:
+    """The wrong passwords of each peer: after a few, each doubles the time until the next may be tried.
+
+    Args:
+        clock: A monotonic clock, in seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _failures: OrderedDict[str, tuple[Counter[str], float]] = field(factory=OrderedDict, init=False)  # time of the last
+
+    def wait(self, peer: str) -> float:
+        """Return the seconds until a peer may try a password; 0 if it may now."""
+        counts, last = self._counts(peer)
+        delay = 0.0 if counts.total() < FREE else min(LONGEST, FIRST * 2.0 ** min(counts.total() - FREE, 30))
+        return max(0.0, last + delay - self.clock())
+
+    def count_failure(self, peer: str, name: str = "") -> None:
+        """Count a wrong password of a peer for a name; beyond the limit of peers, the least recent one is dropped."""
+        self._failures[peer] = (self._counts(peer)[0] + Counter([name[:MOST_LETTERS]]), self.clock())
+        self._failures.move_to_end(peer)
+        while len(self._failures) > PEERS:
+            self._failures.popitem(last=False)
+
+    def forget(self, peer: str, name: str = "") -> None:
+        """Drop the wrong passwords of a peer for a name, to which it has given the right one; others still count."""
+        counts, last = self._counts(peer)
+        self._failures[peer] = (Counter({other: count for other, count in counts.items() if other != name}), last)
+
+    def _counts(self, peer: str) -> tuple[Counter[str], float]:
+        """Return the number of failures of a peer by name, and the time of the last."""
+        counts, last = self._failures.get(peer, (Counter[str](), 0.0))
+        return (counts, last) if self.clock() - last < FORGOTTEN else (Counter(), last)

@@ -7,7 +7,9 @@ the files shipped with it.
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -21,9 +23,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 OWN_HEADER = "x-sigma"  # no form or link of another site can send it
 MOST_BODY = 64 * 1024  # bytes of a request
+LONGEST_BODY = 30.0  # seconds until it has come
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; font-src 'self'; "
-    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "media-src data:; font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -84,7 +87,8 @@ class Guard:
 
     @_hosts.default
     def _(self) -> frozenset[str]:
-        return frozenset((*LOOPBACK, *(name.lower() for name in (self.host, *self.names) if name)))
+        names = (name.lower().strip("[]") for name in (self.host, *self.names) if name)
+        return frozenset((*LOOPBACK, *(f"[{name}]" if ":" in name else name for name in names)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -119,7 +123,7 @@ class Guard:
         if method not in allowed:
             return Refusal(405, f"{method} is not allowed here. Use {' or '.join(sorted(allowed))}.")
         if websocket or method in WRITING:
-            return _foreign(headers, hosts[0], websocket, self.rules) or _unfit(headers, websocket, self.rules)
+            return _foreign(headers, hosts[0], scope, self.rules) or _unfit(headers, websocket, self.rules)
         return None
 
 
@@ -129,10 +133,14 @@ def name_of(host: str) -> str:
     return match["name"] if match else ""
 
 
-def _foreign(headers: Headers, host: str, websocket: bool, rules: BodyRules) -> Refusal | None:
-    """Return the reason for refusing a request that can change state, or that another site's page has sent."""
-    origins = headers.getlist("origin")
-    own = [x.lower() for x in origins] in ([f"http://{host.lower()}"], [f"https://{host.lower()}"])
+def _foreign(headers: Headers, host: str, scope: Scope, rules: BodyRules) -> Refusal | None:
+    """Return the reason for refusing a request that can change state, or that another site's page has sent.
+
+    A page that came without encryption is another site for a server that encrypts: somebody may have changed it.
+    """
+    origins, websocket = headers.getlist("origin"), scope["type"] == "websocket"
+    schemes = ["https"] if scope.get("scheme") in ("https", "wss") else ["http", "https"]
+    own = [x.lower() for x in origins] in [[f"{scheme}://{host.lower()}"] for scheme in schemes]
     if not own and (origins or rules.page_only):
         return Refusal(403, "this request comes from another site.")
     if not websocket and rules.page_only and headers.get(OWN_HEADER) != "1":
@@ -152,13 +160,16 @@ def _unfit(headers: Headers, websocket: bool, rules: BodyRules) -> Refusal | Non
 
 
 def _limit_body(receive: Receive, most: int) -> Receive:
-    """Return a function that receives a body up to the limit, and then reports a disconnect."""
-    taken = 0
+    """Return a function that receives a body up to the limits of size and time, and then reports a disconnect."""
+    taken, is_whole, end = 0, False, time.monotonic() + LONGEST_BODY
 
     async def receive_limited() -> Message:
-        nonlocal taken
-        message = await receive()
-        taken += len(message.get("body", b""))
+        nonlocal taken, is_whole
+        try:
+            message = await asyncio.wait_for(receive(), None if is_whole else max(0.0, end - time.monotonic()))
+        except TimeoutError:
+            return {"type": "http.disconnect"}
+        taken, is_whole = taken + len(message.get("body", b"")), not message.get("more_body", False)
         return {"type": "http.disconnect"} if taken > most else message
 
     return receive_limited

@@ -46,9 +46,9 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def address(host: str, port: int) -> str:
+def address(host: str, port: int, scheme: str = "http") -> str:
     """Return the address of a server, as a browser takes it."""
-    return f"http://[{host.strip('[]')}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    return f"{scheme}://[{host.strip('[]')}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
 
 
 class QuietServer(uvicorn.Server):
@@ -77,6 +77,7 @@ async def serve_until(
         "access_log": False,
         "lifespan": "off",
         "server_header": False,
+        "proxy_headers": False,  # else any program of this machine could choose its address
         "h11_max_incomplete_event_size": 1 << 14,
         "timeout_graceful_shutdown": 1,
     }

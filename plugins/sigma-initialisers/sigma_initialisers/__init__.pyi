@@ -11,6 +11,7 @@ from sigma_initialisers.he_uniform import HeUniform as HeUniform
 from sigma_initialisers.identity import Identity as Identity
 from sigma_initialisers.lecun_normal import LecunNormal as LecunNormal
 from sigma_initialisers.lecun_uniform import LecunUniform as LecunUniform
+from sigma_initialisers.lsuv import LSUV as LSUV
 from sigma_initialisers.orthogonal import Orthogonal as Orthogonal
 from sigma_initialisers.saved import read_saved as read_saved
 from sigma_initialisers.saved import saved_parameters as saved_parameters

@@ -21,6 +21,7 @@ INITIALISERS = {
     "identity": ("Identity", "The identity, for matrices and kernels of convolutions."),
     "delta_orthogonal": ("DeltaOrthogonal", "Kernels that are orthogonal in the middle and 0 elsewhere."),
     "orthogonal": ("Orthogonal", "A random orthogonal matrix."),
+    "lsuv": ("LSUV", "Orthogonal, scaled until the layer's outputs have unit variance on data."),
     "from_file": ("FromFile", "Values from a file of arrays by address: NPZ, safetensors, or ONNX."),
     "warm_start": ("WarmStart", "Parameters loaded from the checkpoint of an earlier run."),
 }

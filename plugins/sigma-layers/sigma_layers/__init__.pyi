@@ -15,6 +15,7 @@ from sigma_layers.activations import softplus as softplus
 from sigma_layers.activations import tanh as tanh
 from sigma_layers.adaptive_average_pool import AdaptiveAveragePool as AdaptiveAveragePool
 from sigma_layers.adaptive_max_pool import AdaptiveMaxPool as AdaptiveMaxPool
+from sigma_layers.adaptive_softmax import AdaptiveSoftmax as AdaptiveSoftmax
 from sigma_layers.add import Add as Add
 from sigma_layers.adversarial import Adversarial as Adversarial
 from sigma_layers.attention import Attention as Attention
@@ -66,6 +67,7 @@ from sigma_layers.pad import Pad as Pad
 from sigma_layers.permute import Permute as Permute
 from sigma_layers.pick import Pick as Pick
 from sigma_layers.poisson import Poisson as Poisson
+from sigma_layers.quantised_weights import QuantisedWeights as QuantisedWeights
 from sigma_layers.repeat import Repeat as Repeat
 from sigma_layers.reshape import Reshape as Reshape
 from sigma_layers.residual import Residual as Residual

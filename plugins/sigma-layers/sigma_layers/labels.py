@@ -21,17 +21,21 @@ def as_labels(targets: Node, output: Node) -> Node:
     return flat if flat.dtype in ("int32", "int64") else f.cast(flat, "int32")
 
 
-def check_labels(section: str, labels: np.ndarray, classes: int, ignored: int | None = None) -> None:
-    """Raise SigmaDataError for the first label that is neither a class index nor the ignored one."""
+def check_labels(section: str, labels: np.ndarray, classes: int, ignored: int | None = None, counter: str = "") -> None:
+    """Raise SigmaDataError for the first label that is neither a class index nor the ignored one.
+
+    ``counter`` is the layer whose setting is the number of classes, by default the output.
+    """
     values = labels if ignored is None else labels[labels != ignored]
     wrong = ~((labels >= 0) & (labels < classes) & (labels == np.floor(labels)))
     wrong = wrong if ignored is None else wrong & (labels != ignored)
     if wrong.any():
         place = first_bad(wrong)
+        counter = counter or f"Output({classes})"
         fractions = labels.dtype.kind == "f" and (labels != np.floor(labels)).any()
         raise SigmaDataError(
             f"data: section {section!r}, row {place[0]}: label {labels[place]} is not one of {classes} "
-            f"classes. Labels are integers from 0 to {classes - 1}; Output({classes}) says how many there are, "
-            f"and these go from {values.min()} to {values.max()}."
+            f"classes. Labels are integers from 0 to {classes - 1}; {counter} says how many there are, and "
+            f"these go from {values.min()} to {values.max()}."
             f"{' For numbers instead of classes, use SquaredDifference().' if fractions else ''}"
         )

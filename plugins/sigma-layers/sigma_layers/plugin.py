@@ -64,6 +64,7 @@ LAYERS = {
     "function": ("Function", "Layer from your own graph function (Python only)."),
     "function_cost": ("FunctionCost", "Cost from your own graph function (Python only)."),
     "softmax_cross_entropy": ("SoftmaxCrossEntropy", "Softmax cross-entropy for classification, with class weights."),
+    "adaptive_softmax": ("AdaptiveSoftmax", "Softmax cross-entropy over very many classes, in clusters by frequency."),
     "binary_cross_entropy": ("BinaryCrossEntropy", "Binary cross-entropy with logits."),
     "squared_difference": ("SquaredDifference", "Mean squared error, for regression."),
     "absolute_difference": ("AbsoluteDifference", "Mean absolute error (L1), for regression."),
@@ -101,6 +102,8 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
     "activation": "activation_function=function",
     "adaptive_average_pool": "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d output_size=size",
     "adaptive_max_pool": "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d output_size=size",
+    "adaptive_softmax": "adaptive_log_softmax adaptive_log_softmax_with_loss n_classes=classes div_value=divisor"
+    " head_bias=bias",
     "average_pool": f"avg_pool1d avg_pool2d avg_pool3d average_pooling1d average_pooling2d average_pooling3d {POOL}"
     " count_include_pad=count_padding",
     "subnetwork": "network sequential sub_network module",
@@ -173,7 +176,7 @@ ALSO_KNOWN_AS = {  # in Keras and PyTorch
 
 @hookimpl
 def sigma_components() -> list[Component]:
-    """Return the records of all layers and activations."""
+    """Return the records of all layers and activations, and of a rewriting."""
     layers = [
         Component("layer", name, f"sigma_layers.{name}:{target}", text, also_known_as=ALSO_KNOWN_AS.get(name, ""))
         for name, (target, text) in LAYERS.items()
@@ -184,4 +187,8 @@ def sigma_components() -> list[Component]:
         )
         for name, text in ACTIVATIONS.items()
     ]
-    return layers + functions
+    rewriting = Component(
+        "rewriting", "quantised_weights", "sigma_layers.quantised_weights:QuantisedWeights",
+        "Round weights to a few bits, straight-through.", also_known_as="fake_quantize qat quantize quantization",
+    )  # fmt: skip
+    return [*layers, *functions, rewriting]

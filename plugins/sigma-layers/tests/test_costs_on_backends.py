@@ -12,6 +12,7 @@ pytestmark = pytest.mark.rooms
 TEXT = """
 trunk = input(4) + dense(3, activation="tanh", name="trunk")
 trunk + softmax_cross_entropy(class_weights=[0.5, 2.0, 1.0], label_smoothing=0.1, ignore_index=1, name="smooth")
+trunk + adaptive_softmax(3, [1, 2], 1.5, bias=true, ignore_index=1, targets="labels", name="adaptive")
 trunk + multi_class_hinge(targets="labels", name="classes")
 trunk + multi_class_hinge(0.5, power=2, over="worst", targets="labels", name="worst")
 trunk + hinge(targets="answers", power=2, name="binary")
@@ -40,6 +41,6 @@ def test_all_costs_train_alike_on_both_backends():
             return trainer.session.host("network.layers.trunk.weights"), trainer.evaluate("training")
 
     (ours, costs), (reference, wanted) = trained("numba"), trained("numpy")
-    assert len(costs) == 10
+    assert len(costs) == 11
     np.testing.assert_allclose(ours, reference, rtol=1e-11)
     assert costs == pytest.approx(wanted, rel=1e-11)

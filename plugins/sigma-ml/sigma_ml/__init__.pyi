@@ -50,6 +50,7 @@ from sigma_kernel import GradientOptimiser as GradientOptimiser
 from sigma_kernel import GroupEvent as GroupEvent
 from sigma_kernel import GroupOperator as GroupOperator
 from sigma_kernel import GroupOrder as GroupOrder
+from sigma_kernel import HistogramValue as HistogramValue
 from sigma_kernel import Hook as Hook
 from sigma_kernel import HookContext as HookContext
 from sigma_kernel import HookEntry as HookEntry
@@ -73,6 +74,8 @@ from sigma_kernel import Lifecycle as Lifecycle
 from sigma_kernel import LoopProgram as LoopProgram
 from sigma_kernel import Lowerings as Lowerings
 from sigma_kernel import MODES as MODES
+from sigma_kernel import Media as Media
+from sigma_kernel import MediaEntry as MediaEntry
 from sigma_kernel import MemberOrder as MemberOrder
 from sigma_kernel import Merger as Merger
 from sigma_kernel import Metric as Metric
@@ -93,6 +96,7 @@ from sigma_kernel import Panel as Panel
 from sigma_kernel import Parameter as Parameter
 from sigma_kernel import PatternCommand as PatternCommand
 from sigma_kernel import PauseOrder as PauseOrder
+from sigma_kernel import PictureValue as PictureValue
 from sigma_kernel import PingOrder as PingOrder
 from sigma_kernel import Placed as Placed
 from sigma_kernel import Position as Position
@@ -106,8 +110,11 @@ from sigma_kernel import Registry as Registry
 from sigma_kernel import Repeatable as Repeatable
 from sigma_kernel import ReplaceState as ReplaceState
 from sigma_kernel import Resize as Resize
+from sigma_kernel import Rewriting as Rewriting
+from sigma_kernel import RowHistory as RowHistory
 from sigma_kernel import RowLosses as RowLosses
 from sigma_kernel import RowWriter as RowWriter
+from sigma_kernel import RunOption as RunOption
 from sigma_kernel import Schedule as Schedule
 from sigma_kernel import SentCommand as SentCommand
 from sigma_kernel import ShardPart as ShardPart
@@ -126,6 +133,7 @@ from sigma_kernel import SigmaStateError as SigmaStateError
 from sigma_kernel import SigmaTrainingError as SigmaTrainingError
 from sigma_kernel import SigmaWarning as SigmaWarning
 from sigma_kernel import Slot as Slot
+from sigma_kernel import SoundValue as SoundValue
 from sigma_kernel import Source as Source
 from sigma_kernel import Spec as Spec
 from sigma_kernel import StartOrder as StartOrder
@@ -136,7 +144,9 @@ from sigma_kernel import Step as Step
 from sigma_kernel import Store as Store
 from sigma_kernel import StoredRun as StoredRun
 from sigma_kernel import Stretch as Stretch
+from sigma_kernel import TableValue as TableValue
 from sigma_kernel import TextGenerator as TextGenerator
+from sigma_kernel import TextValue as TextValue
 from sigma_kernel import Tick as Tick
 from sigma_kernel import Ticket as Ticket
 from sigma_kernel import TimeScale as TimeScale
@@ -154,6 +164,7 @@ from sigma_kernel import Update as Update
 from sigma_kernel import View as View
 from sigma_kernel import Withdraw as Withdraw
 from sigma_kernel import Work as Work
+from sigma_kernel import WorkEntry as WorkEntry
 from sigma_kernel import WorkerAlive as WorkerAlive
 from sigma_kernel import WorkerComputed as WorkerComputed
 from sigma_kernel import WorkerCut as WorkerCut
@@ -169,6 +180,7 @@ from sigma_kernel import between as between
 from sigma_kernel import catalogue as catalogue
 from sigma_kernel import check_mode as check_mode
 from sigma_kernel import check_workers as check_workers
+from sigma_kernel import decode_media as decode_media
 from sigma_kernel import duration as duration
 from sigma_kernel import every as every
 from sigma_kernel import functions as functions

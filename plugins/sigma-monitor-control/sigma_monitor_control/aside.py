@@ -28,7 +28,7 @@ class Aside:
     _thread: threading.Thread | None = field(default=None, init=False)
 
     def do(self, act: Callable[[], Any]) -> Future[Any]:
-        """Queue a call; return its future."""
+        """Queue a call; return its future, which can be cancelled until the call begins."""
         future = Future[Any]()
         self._tasks.put((act, future))
         if self._thread is None:
@@ -42,11 +42,19 @@ class Aside:
             self._tasks.put(None)
 
     def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            act, future = task
+        while self._do_next():
+            continue
+
+    def _do_next(self) -> bool:
+        """Do the next call, unless it was cancelled, and rest; return whether there may be more. It keeps no call."""
+        if (task := self._tasks.get()) is None:
+            return False
+        act, future = task
+        if future.set_running_or_notify_cancel():
             began = time.thread_time()
             try:
                 future.set_result(act())
             except Exception as error:  # raised by result()
                 future.set_exception(error)
             time.sleep(self.budget.spend_thread(began))
+        return True

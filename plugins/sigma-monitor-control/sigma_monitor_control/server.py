@@ -235,6 +235,7 @@ class Server:
         if self._connections.pop(connection.socket.fileno(), None) is not None:
             self._selector.unregister(connection.socket)
             connection.socket.close()
+            connection.conversation.close()
 
     def _end(self) -> None:
         """Wait briefly for the commands that ended the run; send the last events to clients that read them at once."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from itertools import pairwise
+from weakref import ref
 
 import pytest
 
@@ -61,3 +63,24 @@ def test_what_is_computed_aside_is_work_of_the_clients_too() -> None:
     ends = [future.result() for future in [aside.do(compute) for _ in range(3)]]
     aside.end()
     assert min(end - begin for begin, end in pairwise(ends)) >= 0.03 * 5
+
+
+def test_what_was_cancelled_is_not_computed_and_nothing_is_held_afterwards() -> None:
+    class Held:
+        """What a call holds."""
+
+    begun, go_on, aside, held = threading.Event(), threading.Event(), Aside(WorkBudget(rest=0.0)), Held()
+    running, calls = aside.do(lambda: begun.set() or go_on.wait(30)), list[int]()  # type: ignore[func-returns-value]
+    assert begun.wait(30)
+    queued, last = aside.do(lambda: calls.append(1)), aside.do(lambda held=held: calls.append(2))  # type: ignore[misc]
+    assert (queued.cancel(), running.cancel()) == (True, False)
+    go_on.set()
+    last.result(30)
+    assert calls == [2]
+    left = ref(held)
+    del held
+    deadline = time.monotonic() + 10
+    while left() is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert left() is None
+    aside.end()

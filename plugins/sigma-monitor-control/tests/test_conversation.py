@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
 from concurrent.futures import Future
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +14,10 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Moment, catalogue
-from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, Ticket
+from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, TextValue, Ticket, WorkEntry
 from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation, subscriptions
 from sigma_testing import FakeView
+from sigma_testing.stores import media_entry
 from sigma_testing.watching import FakeTrainerView
 
 Ask = Callable[..., Any]
@@ -129,6 +132,23 @@ def test_further_requests_can_be_added() -> None:
     assert asked(Conversation(view(), more={"double": double}), "double", number=4) == 8
 
 
+@pytest.mark.parametrize(
+    ("server", "client", "sender"),
+    [
+        (None, "anna", "anna"), (None, "an\x07na\n" + "x" * 100, "anna" + "x" * 60), (None, "", None),
+        ("ben", "anna", "ben"), ("", "anna", None),
+    ],
+)  # fmt: skip
+def test_the_sender_of_a_command_is_who_the_server_says_or_else_the_client(
+    server: str | None, client: str, sender: str | None
+) -> None:
+    shown = view()
+    conversation = Conversation(shown, who=server)
+    assert asked(conversation, "command", name="pause", who=client)["who"] == (sender or "")
+    assert shown.sent[0].arguments.get("who") == sender
+    assert asked(conversation, "tickets")[0]["arguments"] == {}
+
+
 # -- scopes ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("do", [*READS, *SUBSCRIBES])
 def test_without_the_scope_read_nothing_can_be_read(do: str) -> None:
@@ -194,6 +214,20 @@ def test_an_array_is_read_by_another_thread_if_there_is_one() -> None:
     future.set_result(act())
     (line,) = conversation.answers()
     assert json.loads(line)["id"] == 1
+    assert not conversation.waits
+
+
+def test_a_read_that_is_cancelled_or_whose_client_has_left_is_not_computed() -> None:
+    futures, shared = [Future[Any](), Future[Any]()], Future[Any]()
+    conversation = Conversation(view(), later=lambda act: futures[-1], more={"shared": lambda view: shared})
+    assert conversation.receive('{"id": 1, "do": "get", "pattern": "1-output.weights"}') == []
+    assert asked(conversation, "cancel", id=2, of=1) is True
+    assert futures.pop().cancelled()
+    assert conversation.receive('{"id": 1, "do": "get", "pattern": "1-output.weights"}') == []
+    assert conversation.receive('{"id": 2, "do": "shared"}') == []
+    conversation.close()
+    assert futures.pop().cancelled()
+    assert not shared.cancelled()  # others may wait for it
     assert not conversation.waits
 
 
@@ -280,8 +314,10 @@ def test_records_of_a_trainer_are_objects() -> None:
         attached=[HookEntry("loss", "loss", "1 epoch", "", (), False, False)],
         kept=[StateEntry(10, 1, True, False)],
         noted=[{"command": "pause"}],
+        worked=[WorkEntry("1-output", 24, {"parameters": 16})],
     )
     conversation = Conversation(shown)
+    assert asked(conversation, "work")[0]["sizes"] == {"parameters": 16}
     assert asked(conversation, "network")[0]["parameters"] == {"a.weights": [2, 2]}
     assert asked(conversation, "hooks", trainer="trainer")[0]["every"] == "1 epoch"
     assert asked(conversation, "states") == [
@@ -617,3 +653,78 @@ def test_null_stands_for_an_argument_that_is_left_out_but_where_it_says_somethin
         ({"rows": None, "label": 1}, "relabel.rows: is missing. Give it a list"),
     ):
         assert message in asked(conversation, "command", name="relabel", arguments=arguments)["message"]
+
+
+# -- media -------------------------------------------------------------------------------------------------------------
+def with_media(*iterations: int, name: str = "a.b") -> Shown:
+    return view(published=[media_entry(n, TextValue(f"{name} {n}"), name=name) for n in iterations])
+
+
+def test_media_are_listed_by_name_and_their_bytes_are_sent() -> None:
+    conversation = Conversation(with_media(1, 2))
+    found = asked(conversation, "media")
+    assert found["a.b"]["total"] == 2
+    (first, second) = found["a.b"]["entries"]
+    assert (first["iteration"], first["kind"], first["is_left"], first["facts"]["beginning"]) == (
+        1,
+        "text",
+        False,
+        "a.b 1",
+    )
+    assert "name" not in first
+    medium = asked(conversation, "medium", key=second["key"])
+    assert (medium["type"], b64decode(medium["data"])) == ("text/plain", b"a.b 2")
+
+
+def test_of_many_moments_some_are_listed_evenly_with_the_first_and_the_last() -> None:
+    conversation = Conversation(with_media(*range(1, 1001)))
+    shown = asked(conversation, "media", most=10)["a.b"]
+    numbers = [entry["iteration"] for entry in shown["entries"]]
+    assert (shown["total"], len(numbers), numbers[0], numbers[-1]) == (1000, 10, 1, 1000)
+    assert {after - before for before, after in pairwise(numbers)} == {111}
+    part = asked(conversation, "media", span=[100.0, 104.5])["a.b"]
+    assert [entry["iteration"] for entry in part["entries"]] == [100, 101, 102, 103, 104]
+    assert [entry["iteration"] for entry in asked(conversation, "media", most=1)["a.b"]["entries"]] == [1000]
+    assert asked(conversation, "media", name="other") == {}
+
+
+def test_an_answer_about_very_many_names_is_no_longer_than_it_may_be() -> None:
+    published = [media_entry(n, TextValue("x" * 80), name=f"n{name}") for name in range(200) for n in range(100)]
+    conversation = Conversation(view(published=published))
+    (line,) = conversation.receive(json.dumps({"id": 1, "do": "media", "most": 1000}))
+    assert len(line) < LONGEST
+    assert {len(own["entries"]) for own in json.loads(line)["result"].values()} == {20}
+
+
+@pytest.mark.parametrize(
+    ("do", "arguments", "text"),
+    [
+        (
+            "medium",
+            {"key": "../config.toml"},
+            "medium: ../config.toml is not there, or no longer. Ask for the media again.",
+        ),
+        ("medium", {"key": "0" * 32 + ".txt"}, "is not there, or no longer"),
+        ("media", {"span": [2.0, 1.0]}, "media: 'span' must be the first and the last iteration (got [2.0, 1.0])."),
+        ("media", {"span": [2.0]}, "'span' must be the first and the last iteration"),
+        ("media", {"trainer": "other"}, "there is no such trainer"),
+    ],
+)
+def test_what_is_no_media_is_refused(do: str, arguments: dict[str, Any], text: str) -> None:
+    assert text in asked(Conversation(with_media(1)), do, **arguments)["message"]
+
+
+def test_who_follows_a_run_is_told_that_there_are_new_media_and_nothing_without_any() -> None:
+    seen = with_media()
+    conversation = Conversation(seen)
+    conversation.receive('{"id": 1, "do": "follow"}')
+
+    def events(now: float) -> list[dict[str, Any]]:
+        return [json.loads(line)["event"] for line in conversation.events(now)]
+
+    assert all("media" not in event for event in events(1.0))
+    seen.published.append(media_entry(1, TextValue("1")))
+    assert [event["media"] for event in events(3.0) if "media" in event] == [1]
+    assert all("media" not in event for event in events(5.0))
+    seen.published.append(media_entry(2, TextValue("2")))
+    assert [event["media"] for event in events(7.0) if "media" in event] == [2]

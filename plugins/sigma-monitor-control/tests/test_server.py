@@ -6,7 +6,9 @@ import json
 import os
 import socket
 import tracemalloc
+from concurrent.futures import Future
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -54,6 +56,17 @@ def test_a_line_may_come_in_pieces_and_several_at_once(bench: Any) -> None:
     client.send(b' "do": "hello"}\n')
     bench.turn()
     assert [one["id"] for one in said(client)] == [3]
+
+
+def test_what_a_client_waits_for_is_cancelled_when_it_leaves(bench: Any) -> None:
+    client, read = bench.connected(), Future[Any]()
+    bench.server._aside = SimpleNamespace(do=lambda act: read, end=lambda: None)
+    client.send(b'{"id": 1, "do": "splits"}\n')
+    bench.turn(2)
+    assert not read.cancelled()
+    client.close()
+    bench.turn(2)
+    assert read.cancelled()
 
 
 def test_garbage_is_answered_and_harms_nobody(bench: Any) -> None:

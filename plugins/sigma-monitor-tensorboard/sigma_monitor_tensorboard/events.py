@@ -16,9 +16,12 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto.event_pb2 import Event, SessionLog
 from tensorboardX.proto.summary_pb2 import Summary
 
+from sigma_kernel.contracts import HistogramValue, Media, PictureValue, SoundValue, TableValue, TextValue
+
 NUMBERS = count()  # distinguishes the files of one process in a second
 MOST = 2**20  # elements of an array that are counted in a histogram
 BINS = 64
+TEXT = "/text_summary"  # which tensorboardX adds to the tags of texts
 HEAD, TAIL = 12, 4  # bytes of a record before its data (the length and its checksum), and after it
 
 
@@ -38,8 +41,19 @@ def read_events(path: Path) -> Iterator[Any]:
             yield Event.FromString(record[:size])
 
 
+def media_label(kind: str, name: str) -> str:
+    """Return the key of media among last steps: a number may have the same name."""
+    return f"{kind}:{tag(name)}"
+
+
+SHOWN_AS = {"picture": "image", "sound": "audio", "histogram": "histo", "text": "tensor", "table": "tensor"}
+
+
 def last_steps(directory: Path) -> dict[str, int]:
-    """Return the last step of each number in the event files of a directory, by its tag."""
+    """Return the last step of each number in the event files of a directory, by its tag, and of other values.
+
+    The latter have the keys of :func:`media_label`, with the fields of ``SHOWN_AS`` as kinds.
+    """
     steps: dict[str, int] = {}
     for path in sorted(directory.glob("events.*")):
         for event in read_events(path):
@@ -48,6 +62,9 @@ def last_steps(directory: Path) -> dict[str, int]:
             for value in event.summary.value:
                 if value.HasField("simple_value"):
                     steps[value.tag] = event.step
+                for kind in {*SHOWN_AS.values()}:
+                    if value.HasField(kind):
+                        steps[f"{kind}:{value.tag.removesuffix(TEXT)}"] = event.step
     return steps
 
 
@@ -96,13 +113,35 @@ class Events:
         """Add a text, as Markdown."""
         self._add(step, summary.text(tag(name), text))
 
+    def media(self, name: str, step: int, value: Media, when: float) -> None:
+        """Add a value that a hook has published, at a time in seconds since 1970; a table is a text in Markdown."""
+        label = tag(name)
+        if isinstance(value, PictureValue):
+            height, width, channels = value.pixels.shape
+            image = Summary.Image(height=height, width=width, colorspace=channels, encoded_image_string=value.encode())
+            self._add(step, Summary(value=[Summary.Value(tag=label, image=image)]), when)
+        elif isinstance(value, SoundValue):
+            length, channels = value.samples.shape
+            sound = Summary.Audio(
+                sample_rate=value.rate, num_channels=channels, length_frames=length,
+                encoded_audio_string=value.encode(), content_type=value.media_type,
+            )  # fmt: skip
+            self._add(step, Summary(value=[Summary.Value(tag=label, audio=sound)]), when)
+        elif isinstance(value, HistogramValue):
+            self._add(step, _histogram(label, value), when)
+        elif isinstance(value, TableValue | TextValue):
+            text = (
+                _markdown(value) if isinstance(value, TableValue) else f"    {'    '.join(value.text.splitlines(True))}"
+            )
+            self._add(step, summary.text(label, text), when)
+
     def settings(self, values: Mapping[str, bool | float | str], measured: Sequence[str]) -> None:
         """Add hyper-parameters, and the names of the numbers by which runs are compared."""
         for record in summary.hparams(dict(values), {tag(name): 0.0 for name in measured}):
             self._add(0, record)
 
-    def _add(self, step: int, found: Any) -> None:
-        self._writer.write_event(Event(wall_time=time.time(), step=step, summary=found))
+    def _add(self, step: int, found: Any, when: float | None = None) -> None:
+        self._writer.write_event(Event(wall_time=time.time() if when is None else when, step=step, summary=found))
 
     def flush(self) -> None:
         """Write everything to the disk."""
@@ -111,3 +150,21 @@ class Events:
     def close(self) -> None:
         """Write everything to the disk, and close the file."""
         self._writer.close()
+
+
+def _histogram(label: str, value: HistogramValue) -> Any:
+    """Return a histogram by its counts; sums are those of the middles of its bins."""
+    middles, counts, edges = (value.edges[1:] + value.edges[:-1]) / 2, value.counts, value.edges
+    sums = {"sum": float(counts @ middles), "sum_squares": float(counts @ middles**2)}
+    return summary.histogram_raw(
+        label, min=edges[0], max=edges[-1], num=counts.sum(), **sums, bucket_limits=edges[1:].tolist(),
+        bucket_counts=counts.tolist(),
+    )  # fmt: skip
+
+
+def _markdown(table: TableValue) -> str:
+    lines = [table.columns, ["---"] * len(table.columns), *table.rows]
+    cells = (
+        [str("" if cell is None else cell).replace("|", "\\|").replace("\n", " ") for cell in row] for row in lines
+    )
+    return "\n".join(f"| {' | '.join(row)} |" for row in cells)

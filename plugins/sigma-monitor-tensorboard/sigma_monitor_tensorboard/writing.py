@@ -12,8 +12,9 @@ import numpy as np
 from attrs import define, field
 from PIL import Image
 
-from sigma_kernel.contracts import AddressEntry, Branch, Stretch, View
-from sigma_monitor_tensorboard.events import Events, last_steps, tag
+from sigma_kernel.contracts import AddressEntry, Branch, Stretch, View, decode_media
+from sigma_kernel.errors import SigmaCheckpointError
+from sigma_monitor_tensorboard.events import SHOWN_AS, Events, last_steps, media_label, tag
 from sigma_monitor_tensorboard.settings import settings
 
 ARRAYS = 200  # parameters with histograms
@@ -44,6 +45,8 @@ class Writing:
     _row: int = field(default=0, init=False)  # of the journal
     _pictures: dict[str, Any] = field(factory=dict, init=False)  # as they were written
     _told: set[str] = field(factory=set, init=False)  # trainers whose settings were written
+    _media: dict[str, Any] = field(factory=dict, init=False)  # by trainer, their version at the last look
+    _shown: set[tuple[str, str, int, int, str]] = field(factory=set, init=False)  # media that were written
 
     def look(self) -> None:
         """Write measured values, commands and pictures that are new, and settings once values were measured."""
@@ -52,6 +55,7 @@ class Writing:
         self._commands()
         for trainer in self.view.trainers():
             self._write_published(trainer)
+            self._write_media(trainer)
         self._write_image_files()
 
     def flush(self) -> None:
@@ -143,6 +147,27 @@ class Writing:
                 self._pictures[entry.address] = pixels
                 name = entry.address.removeprefix(f"{trainer}.")
                 self._present(trainer).picture(name, int(self._read_number(trainer, "iteration")), pixels)
+
+    def _write_media(self, trainer: str) -> None:
+        """Write media that hooks published, each on its branch, but what an earlier file has."""
+        own = self.view.trainer(trainer)
+        version = own.media_version()
+        if version is None or version == self._media.get(trainer):
+            return
+        self._media[trainer], branches, now = version, own.branches(), self._read_number(trainer, "second")
+        for entry in own.media():
+            place = trainer, entry.name, entry.branch, entry.iteration, entry.key
+            index = next((at for at in reversed(range(len(branches))) if branches[at].number == entry.branch), 0)
+            line, label = self._line(trainer, index, branches), media_label(SHOWN_AS[entry.kind], entry.name)
+            if place in self._shown or entry.iteration <= line.done.get(label, -1):
+                continue
+            self._shown.add(place)
+            try:
+                value = decode_media(entry, own.read_media(entry.key))
+            except SigmaCheckpointError as error:  # it had to make room for others, or somebody has removed it
+                self.view.log(f"tensorboard: {error}")
+                continue
+            line.events.media(entry.name, entry.iteration, value, time.time() - max(0.0, now - entry.seconds))
 
     def _write_image_files(self) -> None:
         """Write pictures that hooks wrote into the run folder."""

@@ -23,20 +23,25 @@ from sigma_kernel.contracts import (
     Branch,
     HookEntry,
     LayerEntry,
+    MediaEntry,
+    RowHistory,
     RowLosses,
     StateEntry,
     StoredRun,
     Stretch,
+    WorkEntry,
 )
 from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
+from sigma_monitor_web.stored_work import describe_stored_work
 from sigma_run import Trained, load
 from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
 
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
+MEDIA = "media/"  # of the named bytes of a run
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
 
@@ -104,6 +109,10 @@ class Archive(EndedRun):
     def read_ends(self) -> Mapping[str, Mapping[str, Curve]]:
         """Return the last point of each curve that led to the result, by trainer and name."""
         return self._read("metrics", _parse_ends) or {}
+
+    def read_media_entries(self) -> list[MediaEntry]:
+        """Return the media of all trainers."""
+        return self._read("media", lambda stored: stored.media(log=say)) or []
 
     def read_rows(self) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the numbered rows of the journal, but digests."""
@@ -201,6 +210,20 @@ class ArchivedTrainer:
         """Return the points of an address that a chart shows, and a cursor."""
         return self.archive.points(f"{self.name}.{name}", window, after)
 
+    def media(self) -> list[MediaEntry]:
+        """Return the media of the trainer; raise SigmaCheckpointError if their list is not a regular file."""
+        entries = self.archive.read_media_entries()
+        return [entry for entry in entries if entry.trainer == self.name]
+
+    def media_version(self) -> Any:
+        """Return what changes with each of them."""
+        return self.archive.stored_run.version("media")
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them, which are of a known key."""
+        with self.archive.guard():
+            return self.archive.stored_run.read(f"{MEDIA}{key}")
+
     def branches(self) -> list[Branch]:
         """Return the branches in the journal."""
         branches = [Branch(0)]
@@ -220,18 +243,30 @@ class ArchivedTrainer:
         except SigmaError:
             return []
         shapes = {name: tuple(value.shape) for name, value in model.checkpoint.arrays.items()}
-        head = "network.layers."
+        head, outputs = "network.layers.", _output_shapes(model)
         return [
             LayerEntry(
                 placed.name,
                 placed.kind,
                 placed.sources,
-                getattr(placed.layer, "shape", None),  # of its input
+                outputs.get(placed.name, model.shapes.get(getattr(placed.layer, "section", ""))),
                 {f"{self.name}.{n}": s for n, s in shapes.items() if n.startswith(f"{head}{placed.name}.")},
                 {name: getattr(placed.layer, name) for name in SHOWN if hasattr(placed.layer, name)},
+                {name: f"{self.name}.{head}{address}" for name, address in placed.layer.share.items()},
             )
             for placed in model.network.layers
         ]
+
+    def work(self) -> list[WorkEntry]:
+        """Return what layers hold, and the optimisers; none if the trained network cannot be loaded."""
+        try:
+            return describe_stored_work(self.archive.load_network(self.name))
+        except SigmaError:
+            return []
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Raise SigmaStateError: nothing trains."""
+        raise self.archive.ended_error()
 
     def hooks(self) -> list[HookEntry]:
         """Return the hooks of the configuration, in its order."""
@@ -268,6 +303,10 @@ class ArchivedTrainer:
         self.splits()
         return self.archive.load_network(self.name).data.losses(split, most)
 
+    def row_history(self, split: str) -> RowHistory:
+        """Return what a hook had recorded of each row of a split, by the checkpoint."""
+        return self.archive.load_network(self.name).data.row_history(split)
+
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the edits of each split, once the data have been read."""
         return self.archive.load_network(self.name).data.edits() if self._splits is not None else {}
@@ -302,6 +341,11 @@ class ArchivedTrainer:
         trained = self.archive.load_network(self.name)
         outputs = trained.predict(samples)
         return outputs if isinstance(outputs, dict) else {trained.network.outputs[0].name: outputs}
+
+
+def _output_shapes(model: Trained) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of one sample at each layer, as far as they follow from those of the inputs."""
+    return {row.name: row.shape for row in model.trainer.summary().rows if row.shape is not None}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_web.readers import LARGEST, MOST, Limits, describe_end
 
-COMMAND = (sys.executable, "-m", "sigma_monitor_web.describing")
+COMMAND = (sys.executable, "-P", "-m", "sigma_monitor_web.describing")
 LIMITS = Limits(600.0, MOST)
 KEPT = 32  # answers
 NUMBERS = 1 << 22  # of a split in memory that are described

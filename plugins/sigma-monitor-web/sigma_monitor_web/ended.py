@@ -15,11 +15,14 @@ from sigma_kernel.contracts import (
     Branch,
     HookEntry,
     LayerEntry,
+    MediaEntry,
+    RowHistory,
     RowLosses,
     StateEntry,
     Stretch,
     Ticket,
     TrainerView,
+    WorkEntry,
 )
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
@@ -54,15 +57,16 @@ class EndedRun:
 
     def log(self, text: str) -> None:
         """Raise SigmaStateError: an ended run is read-only."""
-        raise self._ended_error()
+        raise self.ended_error()
 
-    def _ended_error(self) -> SigmaStateError:
+    def ended_error(self) -> SigmaStateError:
+        """Return the error of what an ended run cannot do."""
         return SigmaStateError(self.reason or f"{self.folder}: {OVER}")
 
     # -- values --------------------------------------------------------------------------------------------------------
     def get(self, address: str) -> Any:
         """Raise SigmaAddressError: there are no values."""
-        raise SigmaAddressError(f"{address}: has no recorded values. {self._ended_error()}")
+        raise SigmaAddressError(f"{address}: has no recorded values. {self.ended_error()}")
 
     def find(self, pattern: str) -> list[tuple[str, Any]]:
         """Return the last values at the addresses that match a pattern."""
@@ -87,7 +91,7 @@ class EndedRun:
 
     def trainer(self, name: str) -> TrainerView:
         """Return the view of an unknown trainer."""
-        return EndedTrainer(self._ended_error)
+        return EndedTrainer(self.ended_error)
 
     # -- commands ------------------------------------------------------------------------------------------------------
     def send(self, command: str, **arguments: Any) -> Ticket:
@@ -123,6 +127,16 @@ class EndedTrainer:
         """Return none."""
         return 0, []
 
+    def media(self) -> list[MediaEntry]:
+        """Return none."""
+        return []
+
+    def media_version(self) -> None:
+        """Return that there are none."""
+
+    def read_media(self, key: str) -> None:
+        """Return that there are none."""
+
     def branches(self) -> list[Branch]:
         """Return the first."""
         return [Branch(0)]
@@ -130,6 +144,14 @@ class EndedTrainer:
     def network(self) -> list[LayerEntry]:
         """Return no layers."""
         return []
+
+    def work(self) -> list[WorkEntry]:
+        """Return none."""
+        return []
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Raise SigmaStateError: nothing trains."""
+        raise self.error()
 
     def hooks(self) -> list[HookEntry]:
         """Return none."""
@@ -160,6 +182,10 @@ class EndedTrainer:
         raise self.error()
 
     def losses(self, split: str, most: int | None = None) -> RowLosses:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def row_history(self, split: str) -> RowHistory:
         """Raise SigmaStateError."""
         raise self.error()
 

@@ -13,12 +13,12 @@ from typing import Any
 from attrs import define, field
 
 from sigma_kernel.contracts import Store
-from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_web.readers import AGAIN, RunLister
 from sigma_monitor_web.run_table import TableQuery
 from sigma_run.launcher import say
-from sigma_run.overview import RunIndex, describe_run, read_versions
+from sigma_run.overview import RunIndex, describe_run, read_versions, reproduce_run
 from sigma_store import FolderStore
 
 STORE: Store = FolderStore()  # of the runs in a directory: plugins with other stores are not asked
@@ -57,6 +57,10 @@ class RunList:
         """Return a future of status, length, settings and results of all runs, oldest first."""
         return self._waiter.do(self._runs)
 
+    def names(self) -> Future[list[list[str]]]:
+        """Return a future of the name, the title and the status of all runs, newest first."""
+        return self._waiter.do(lambda: [_name(run) for run in reversed(self._runs())])
+
     def table(self, query: TableQuery) -> Future[dict[str, Any]]:
         """Return a future of a part of the table of runs; its exception says what is wrong with a filter."""
         return self._waiter.do(lambda: query.answer(self._runs()))
@@ -64,6 +68,10 @@ class RunList:
     def commands(self, path: Path) -> Future[list[dict[str, Any]]]:
         """Return a future of the commands of a run, as they were applied."""
         return self._reader.do(lambda: self.lister.ask("commands", path))
+
+    def reproduce(self, path: Path) -> Future[dict[str, Any]]:
+        """Return a future of the commands that train a run again; its exception says why there are none."""
+        return self._reader.do(lambda: check_answer(self.lister.ask("reproduce", path)))
 
     def results(self, path: Path) -> Future[dict[str, Any]]:
         """Return a future of the metrics and baselines of a run; its exception says why none can be read."""
@@ -115,6 +123,10 @@ class RunList:
         return {**description, **own, **({"status": "running"} if STORE.is_locked(path) else {})}
 
 
+def _name(run: Mapping[str, Any]) -> list[str]:
+    return [run["name"], str(run.get("title", "")), str(run["status"])]
+
+
 def _unread(path: Path, why: str) -> dict[str, Any]:
     return {"folder": str(path), "status": UNREADABLE, "why": why, **EMPTY}
 
@@ -148,6 +160,21 @@ def list_commands(folder: Path) -> list[dict[str, Any]]:
     """Return the commands in the journal of a run folder, the first of many."""
     rows = STORE.open(folder, say, lambda run: None).journal_rows()
     return [dict(row) for row in islice((row for row in rows if "command" in row), COMMANDS)]
+
+
+def reproduce_folder(folder: Path) -> dict[str, Any]:
+    """Return the commands that train the run of a folder again; or, as ``error``, why there are none."""
+    try:
+        return reproduce_run(folder, STORE.open(folder, _silent, lambda run: None))
+    except SigmaError as error:
+        return {"error": str(error)}
+
+
+def check_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answer of another process; raise SigmaStateError for one that says why there is none."""
+    if "error" in answer:
+        raise SigmaStateError(answer["error"])
+    return dict(answer)
 
 
 def select_results(description: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,5 +12,6 @@ def sigma_components() -> list[Component]:
     """Return the records of the monitor and of the command."""
     return [
         Component("monitor", "web", "sigma_monitor_web.monitor:WebMonitor", "A dashboard in the browser."),
+        Component("verb", "password", "sigma_monitor_web.password:password", "Let a person into dashboards of a team."),
         Component("verb", "ui", "sigma_monitor_web.ui:ui", "Show finished and running runs in the browser."),
     ]

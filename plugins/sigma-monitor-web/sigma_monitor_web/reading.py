@@ -19,7 +19,7 @@ from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.server import Server
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.exposition import expose_view
-from sigma_monitor_web.listing import describe_folder, list_commands
+from sigma_monitor_web.listing import describe_folder, list_commands, reproduce_folder
 from sigma_monitor_web.readers import Limits
 
 OFFLINE = "SIGMA_OFFLINE"  # if set, sources raise instead of downloading
@@ -42,7 +42,12 @@ def _expose_folder(folder: Path) -> list[str]:
     return [body.decode(), type_]
 
 
-DESCRIBES = {"describe": describe_folder, "commands": list_commands, "expose": _expose_folder}
+DESCRIBES = {
+    "describe": describe_folder,
+    "commands": list_commands,
+    "expose": _expose_folder,
+    "reproduce": reproduce_folder,
+}
 
 
 def serve_run(door: socket.socket, folder: Path, data: Path | None, limits: Limits) -> None:

@@ -23,7 +23,7 @@ class Relay:
     """A conversation with another process; ``local`` answers the requests of the directory.
 
     ``process`` is what ``hello`` states as the process of the run, if not the other process: for the reader of a stored
-    run, the server, so that a page knows that nothing trains.
+    run, the server, so that a page knows that nothing trains. ``who`` is the client's name in the journal.
     """
 
     client: Client
@@ -31,6 +31,7 @@ class Relay:
     scopes: frozenset[str]
     own: Collection[str]
     process: int | None = None
+    who: str = ""
     waits: bool = True  # the process may send at any time
     is_subscribed: bool = True
     _data: bytearray = field(factory=bytearray, init=False)
@@ -51,13 +52,18 @@ class Relay:
             do, id = document.get("do"), identity(document)
         except SigmaError:
             return self.local.receive(text)  # it describes the mistake
-        if do in self.own:
+        if not isinstance(do, str) or do in self.own:
             return self.local.receive(text)
         if do in STEERS and STEER not in self.scopes:
             return [error_line(id, SigmaStateError(f"{do}: not allowed here, as this connection may only read."))]
         if do == "hello":
             self._hello.add(id)
-        return self._forward(text)
+        return self._forward(self._sign(document) if do in STEERS else text)
+
+    def _sign(self, document: dict[str, Any]) -> str:
+        """Return a command with the name of its sender, whatever the client says."""
+        document.pop("who", None)
+        return json.dumps({**document, **({"who": self.who} if self.who else {})})
 
     def _forward(self, text: str) -> list[str]:
         socket = self.client.socket

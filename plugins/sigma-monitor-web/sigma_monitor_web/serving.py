@@ -11,6 +11,7 @@ from attrs import define, field
 from sigma_http.serving import address, serve_until
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.keys import READ, STEER
+from sigma_monitor_web.reach import ServerReach
 
 LONGEST = 4 << 20  # bytes of a message
 
@@ -22,6 +23,7 @@ class WebServer:
     application: Application
     listener: socket.socket
     host: str
+    reach: ServerReach = field(factory=ServerReach)
     port: int = field(init=False)
 
     @port.default
@@ -29,12 +31,15 @@ class WebServer:
         return int(self.listener.getsockname()[1])
 
     def link(self, scope: str = STEER) -> str:
-        """Return the link with the key."""
+        """Return the link with the key; without it where people log in."""
         key = {READ: self.application.keys.read, STEER: self.application.keys.steer}[scope]
-        return f"{address(self.host, self.port)}#token={key}"
+        scheme = "https" if self.reach.encrypts else "http"
+        place = f"{address(self.host, self.port, scheme)}{self.reach.base.removeprefix('/')}".rstrip("/")
+        return f"{place}/" if self.application.keys.accounts is not None else f"{place}/#token={key}"
 
     def run(self, over: Callable[[float], bool]) -> None:
         """Serve; ``over`` waits for the given seconds, and returns whether to stop."""
         sockets = {"ws": "websockets-sansio", "ws_max_size": LONGEST, "ws_max_queue": 4}
-        guarded = self.application.guard_application(self.host)
-        asyncio.run(serve_until(guarded, self.listener, over, self.application.lines.end, **sockets))
+        guarded = self.application.guard_application(self.host, self.reach.names)
+        more = {**sockets, **self.reach.server_settings()}
+        asyncio.run(serve_until(guarded, self.listener, over, self.application.lines.end, **more))

@@ -86,7 +86,7 @@ class Shelf:
             raise SigmaConfigError(f"{name!r:.100}: is not the name of a run folder in {self.folder}.")
         return path
 
-    def talk(self, run: str, scopes: frozenset[str]) -> Talk:
+    def talk(self, run: str, scopes: frozenset[str], who: str = "") -> Talk:
         """Return a conversation about a run, by default the newest: with its process, or with its reader.
 
         If neither works, the conversation states the reason.
@@ -97,7 +97,7 @@ class Shelf:
         local, own = self._local(EndedRun(path), scopes), self._directory_requests(scopes).keys()
         try:
             client, process = self._connect(path)
-            return Relay(client, local, scopes, own, process)
+            return Relay(client, local, scopes, own, process, who)
         except (SigmaError, OSError) as error:
             return self._local(EndedRun(path, str(error)), scopes)
 
@@ -114,8 +114,13 @@ class Shelf:
     def _directory_requests(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
         """Return the additional requests of a directory."""
         data = {"profile": self.describer.profile, "findings": self.describer.findings}
-        read: dict[str, Callable[..., Any]] = {"runs": self.runs, "results": self.results, **data}
-        read |= {"table": self.table, "difference": self.difference}
+        read: dict[str, Callable[..., Any]] = {
+            "runs": self.runs,
+            "results": self.results,
+            "reproduce": self.reproduce,
+            **data,
+        }
+        read |= {"names": self.names, "table": self.table, "difference": self.difference}
         steer: dict[str, Callable[..., Any]] = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
         steer["mark"] = self.mark
         return {**read, **(steer if STEER in scopes else {})}
@@ -133,6 +138,10 @@ class Shelf:
     def runs(self, view: Any) -> Any:
         """Return status, length, settings and results of all runs, oldest first."""
         return self.list.runs()
+
+    def names(self, view: Any) -> Any:
+        """Return the name, the title and the status of all runs, newest first."""
+        return self.list.names()
 
     def table(
         self,
@@ -180,6 +189,10 @@ class Shelf:
         """Return a future of the baselines of a run that has ended, and of what is said about its results."""
         return self.list.results(view.folder)
 
+    def reproduce(self, view: Any) -> Any:
+        """Return a future of the commands that train a run again."""
+        return self.list.reproduce(view.folder)
+
     def delete(self, view: Any, run: str) -> str:
         """Move an inactive run folder to the trash; return its new path."""
         path = self.path(run)
@@ -216,7 +229,7 @@ class Shelf:
 
 
 def _resume_run(path: Path, more: list[str]) -> int | None:
-    command = [sys.executable, "-m", "sigma_run", "resume", str(path), "--quiet", *more]
+    command = [sys.executable, "-P", "-m", "sigma_run", "resume", str(path), "--quiet", *more]
     with TemporaryFile() as errors:  # the process outlives this one
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
@@ -234,7 +247,7 @@ def _resume_run(path: Path, more: list[str]) -> int | None:
 
 
 def _replay_run(path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-m", "sigma_run", "replay", str(path), "--check"]
+    command = [sys.executable, "-P", "-m", "sigma_run", "replay", str(path), "--check"]
     done = subprocess.run(
         command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
     )

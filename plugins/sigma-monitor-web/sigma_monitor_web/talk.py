@@ -23,7 +23,8 @@ STALLED = 30.0  # seconds until a client that reads nothing is dropped
 WAITING = 16  # pending documents of a client; beyond, reading pauses until they are answered
 SOON, OFTEN = 0.01, 0.05  # seconds between polls: with pending answers, and with a subscription
 CONNECTIONS = 100  # at a time
-SLOW, OVER, FULL = 4408, 1001, 4429  # codes of a close
+LOOK = 1.0  # seconds between two looks at whether a client that sends nothing may still watch
+SLOW, OVER, FULL, OUT = 4408, 1001, 4429, 4401  # codes of a close
 
 
 class Talk(Protocol):
@@ -58,11 +59,13 @@ class Talk(Protocol):
 
 @define(eq=False)
 class WebLine:
-    """One connection and its pending documents."""
+    """One connection and its pending documents; it ends once ``is_valid``, of the session, returns False."""
 
     websocket: WebSocket
     talk: Talk
     budget: WorkBudget = PROCESS
+    is_valid: Callable[[], bool] = lambda: True
+    _looked: float = field(default=-inf, init=False)  # when the session was looked at
     _inbox: asyncio.Queue[str | None] = field(factory=lambda: asyncio.Queue(WAITING), init=False)
     _called: asyncio.Event = field(factory=asyncio.Event, init=False)  # an answer has become ready
     _over: bool = field(default=False, init=False)
@@ -123,6 +126,9 @@ class WebLine:
             text = ""
         if text is None or self._over:
             return False
+        if not self._may_go_on(text):
+            await self._close(OUT)
+            return False
         self._called.clear()
         began = time.thread_time()
         lines = [*(self.talk.receive(text) if text else []), *self.talk.answers()]
@@ -130,6 +136,13 @@ class WebLine:
         await self._say(lines)
         await self._rest_from_requests(self.budget.spend_thread(began))
         return True
+
+    def _may_go_on(self, text: str) -> bool:
+        """Return whether the session still holds: for each document, and now and then."""
+        if not text and time.monotonic() - self._looked < LOOK:
+            return True
+        self._looked = time.monotonic()
+        return self.is_valid()
 
     async def _rest_from_requests(self, seconds: float) -> None:
         """Pause requests and events; answers that become ready are sent at once."""
@@ -140,6 +153,8 @@ class WebLine:
             except TimeoutError:
                 return
             self._called.clear()
+            if self._over:
+                return
             await self._say(self.talk.answers())
 
     def _pause(self) -> float | None:
@@ -169,13 +184,13 @@ class WebLines:
         """Return the number of connections."""
         return len(self._open)
 
-    async def serve(self, websocket: WebSocket, talk: Talk) -> None:
-        """Accept and serve a connection; beyond the limit, it is closed at once."""
+    async def serve(self, websocket: WebSocket, talk: Talk, is_valid: Callable[[], bool] = lambda: True) -> None:
+        """Accept and serve a connection while its session holds; beyond the limit, it is closed at once."""
         await websocket.accept()
         if len(self._open) >= CONNECTIONS:
             await websocket.close(FULL, "too many connections")
             return
-        self._open.append(line := WebLine(websocket, talk, self.budget))
+        self._open.append(line := WebLine(websocket, talk, self.budget, is_valid))
         self.seen = True
         try:
             await line.serve()

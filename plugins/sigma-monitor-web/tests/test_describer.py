@@ -78,6 +78,15 @@ def test_the_data_of_a_run_folder_are_described_and_examined(houses: Path, descr
     assert profile["parts"] == {"training": 64, "validation": 16}
 
 
+def test_files_in_the_working_directory_are_no_modules_of_the_process(
+    houses: Path, describer: Describer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "numpy.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place])
+    assert describer.profile(EndedRun(houses)).result(PATIENCE)["source"] == "folder"
+
+
 def test_findings_are_those_of_the_command(
     houses: Path, describer: Describer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Iterator
 from itertools import product
@@ -33,7 +34,19 @@ from sigma_testing import FakeView
 BASE = "http://127.0.0.1:8470"
 JSON = {"content-type": "application/json"}
 OWN = {"x-sigma": "1", "origin": BASE, **JSON}
-ROUTES = ("/", "/app.js", "/session", "/leave", "/layout.json", "/panels/mine.js", "/metrics", "/nothing", "/../secret")
+ROUTES = (
+    "/",
+    "/app.js",
+    "/session",
+    "/login",
+    "/link",
+    "/leave",
+    "/layout.json",
+    "/panels/mine.js",
+    "/metrics",
+    "/nothing",
+    "/../secret",
+)
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 HOSTS = (
     "127.0.0.1:8470",
@@ -59,9 +72,9 @@ class Run:
     name: str = "mine"
     where: str = "monitor"
 
-    def talk(self, run: str, scopes: frozenset[str]) -> Any:
+    def talk(self, run: str, scopes: frozenset[str], who: str) -> Any:
         """Return a conversation with the fake view."""
-        return Conversation(self.view, scopes)
+        return Conversation(self.view, scopes, who=who)
 
     def metrics(self) -> tuple[bytes, str]:
         """Return the exposition of the fake view."""
@@ -102,13 +115,17 @@ def expected(route: str, method: str, host: str, origin: str | None, session: st
             return {200}
         if route in HELD:
             return {200} if inside else {401}
-        return {401} if route == "/metrics" else {405} if route == "/leave" else {404}
-    if method != "POST" or route not in ("/session", "/leave", "/layout.json"):
+        if route == "/link":
+            return {200} if session == "steer" else {403} if inside else {401}
+        return {401} if route == "/metrics" else {405} if route in ("/leave", "/login") else {404}
+    if method != "POST" or route not in ("/session", "/login", "/leave", "/layout.json"):
         return {405}
     if origin != "same":
         return {403}
     if route == "/layout.json" and session != "steer":
         return {403} if inside else {401}
+    if route == "/login":
+        return {404}  # there are no accounts
     return {200} if route == "/leave" else {400}  # the body of the matrix is neither a token nor a layout
 
 
@@ -257,11 +274,13 @@ def test_keys_and_cookies_cannot_be_guessed_and_are_of_their_server() -> None:
 
 def test_old_sessions_are_forgotten() -> None:
     keys = Keys()
-    first = keys.enter(keys.read)
-    for _ in range(1000):
-        keys.enter(keys.steer)
-    assert first is not None
-    assert keys.session(first[0]) == frozenset()
+    reads, steers = keys.enter(keys.read), keys.enter(keys.steer)
+    for _ in range(200):
+        keys.enter(keys.read)
+    assert reads is not None
+    assert steers is not None
+    assert keys.session(reads[0]) == frozenset()
+    assert keys.session(steers[0]) == {"read", "steer"}, "those who read do not log out those who steer"
 
 
 def test_prometheus_has_a_key_of_its_own(application: Application, client: TestClient) -> None:
@@ -271,6 +290,36 @@ def test_prometheus_has_a_key_of_its_own(application: Application, client: TestC
         assert client.get("/metrics", headers={"authorization": wrong}).status_code == 401
     for key in (application.keys.read, application.keys.steer):
         assert client.get("/metrics", headers={"authorization": f"Bearer {key}"}).status_code == 200
+
+
+def test_wrong_keys_of_prometheus_are_limited_with_all_others(application: Application, client: TestClient) -> None:
+    application.keys.attempts.clock = lambda: 0.0
+    wrong = [client.get("/metrics", headers={"authorization": "Bearer no"}).status_code for _ in range(TRIES + 2)]
+    assert wrong == [401] * TRIES + [429] * 2
+    assert client.post("/session", json={"token": application.keys.read}, headers=OWN).status_code == 429
+
+
+@pytest.mark.parametrize("key", ["\ud800", "\0", "x" * 10_000])
+def test_a_key_of_any_letters_is_only_wrong(client: TestClient, key: str) -> None:
+    assert client.post("/session", content=json.dumps({"token": key}), headers=OWN).status_code == 401
+
+
+def test_a_body_that_does_not_come_in_time_ends_the_request(
+    application: Application, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sigma_http.guard.LONGEST_BODY", 0.05)
+    headers = {"host": "127.0.0.1", "origin": "http://127.0.0.1", "content-type": "application/json", "x-sigma": "1"}
+    scope = {
+        "type": "http", "method": "POST", "path": "/session", "query_string": b"", "client": ("127.0.0.1", 1),
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+    }  # fmt: skip
+
+    async def receive() -> Any:
+        await asyncio.sleep(100)
+
+    async def send(message: Any) -> None: ...
+
+    asyncio.run(asyncio.wait_for(application.guard_application()(scope, receive, send), 10))
 
 
 def test_prometheus_waits_for_the_rest_that_its_work_takes_from_all_clients(

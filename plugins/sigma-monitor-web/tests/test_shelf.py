@@ -17,14 +17,17 @@ import pytest
 from sigma_kernel import Environment, View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaTrainingError
 from sigma_monitor_web.archive import Archive
+from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.shelf import TRASH, Shelf
 from sigma_monitor_web.talk import Talk
+from sigma_run import from_file
+from sigma_store import FolderStore
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.journals import replace_metrics
-from sigma_testing.stores import metrics_row
+from sigma_testing.stores import metrics_row, publish_media
 
 PATIENCE = 60.0
 
@@ -48,8 +51,8 @@ class Opened(Shelf):
         super().__init__(*settings, **more)
         OPEN.append(self.end)
 
-    def talk(self, run: str, scopes: frozenset[str]) -> Talk:
-        made = super().talk(run, scopes)
+    def talk(self, run: str, scopes: frozenset[str], who: str = "") -> Talk:
+        made = super().talk(run, scopes, who)
         OPEN.append(made.close)
         return made
 
@@ -112,6 +115,19 @@ def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:
     made = view.trainer("trainer").activations(np.ones((2, 3), "float32"))
     assert {name: values.shape for name, values in made.items()} == {"0-input": (2, 3), "1-output": (2, 1)}
     assert view.trainer("trainer").columns() == {}
+
+
+def test_an_archive_tells_shapes_and_what_layers_and_optimisers_hold(finished: Path) -> None:
+    trainer = Archive(finished).trainer("trainer")
+    assert [layer.shape for layer in trainer.network()] == [(3,), (1,), ()]
+    work = {entry.name: entry for entry in trainer.work()}
+    assert [*work] == ["0-input", "1-output", "2-squared_difference", "optimiser"]
+    assert work["1-output"].sizes == {"parameters": 4 * (3 + 1), "slots": 4 * 2}  # how often each was updated
+    assert {entry.operations for entry in work.values()} == {None}
+    optimiser = work["optimiser"]
+    assert (optimiser.component, optimiser.updates) == ("gradient_descent", ("1-output",))
+    assert optimiser.minimises == ("2-squared_difference",)
+    assert EndedRun(finished / "nowhere").trainer("trainer").work() == []
 
 
 def test_an_archive_has_the_curves_of_every_branch(finished: Path) -> None:
@@ -358,6 +374,12 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
         done = asked(talk, do="set", pattern="trainer.optimiser.learning_rate", value=0.25)
         assert done["state"] == "applied"
         assert sigma.get("trainer.optimiser.learning_rate") == 0.25
+        anna = shelf.talk(name, BOTH, "anna")
+        asked(anna, do="set", pattern="trainer.optimiser.learning_rate", value=0.25, who="ben")
+        rows = [row for _, row in sigma.rows.entries_after(0) if row.get("command") == "set"]
+        assert [row.get("who") for row in rows] == [None, "anna"]
+        assert asked(talk, do="tickets")[-1]["who"] == "anna"
+        anna.last_lines()
         assert "a process writes to it" in asked(talk, do="delete", run=name)["message"]
         reader = shelf.talk(name, frozenset({READ}))
         assert asked(reader, do="hello")["scopes"] == ["read"]
@@ -425,3 +447,45 @@ def test_a_directory_tells_the_baselines_of_a_run_and_describes_its_data(finishe
     assert (profile["parts"], profile["width"]) == ({"training": 40}, 4)
     assert "error" not in {finding["severity"] for finding in asked(talk, do="findings", trainer="trainer")}
     assert "'nobody'" in asked(talk, do="profile", trainer="nobody")["message"]
+
+
+def test_an_archive_shows_the_media_of_the_folder(finished: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(finished, folder)
+    view = Archive(folder).trainer("trainer")
+    assert (view.media(), view.media_version()) == ([], None)
+    run = FolderStore().open(folder, print, lambda run: None)
+    run.lock()
+    run.reopen(None, run.excerpt(["trainer"], print))
+    publish_media(run, 3)
+    (entry,) = view.media()
+    assert view.media_version() is not None
+    assert (entry.iteration, view.read_media(entry.key)) == (3, b"3")
+    publish_media(run, 4)
+    assert [entry.iteration for entry in view.media()] == [3, 4], "a folder that is written to is read again"
+    assert Archive(folder).trainer("other").media() == []
+
+
+def test_a_run_is_replayed_whoever_has_sent_its_commands_and_its_journal_names_them(tmp_path: Path) -> None:
+    with from_file("iris", "trainer.epochs=4", "run.control=false", folder=tmp_path) as sigma:
+        sigma.prepare()
+        sigma.trainer("trainer").fit(epochs=2)
+        sigma.send("set", pattern="trainer.optimiser.learning_rate", value=0.5, who="anna")
+        sigma.run()
+        folder = sigma.run_folder
+    assert folder is not None
+    (row,) = [row for _, row in Archive(folder).journal() if row.get("command") == "set"]
+    assert row["who"] == "anna"
+    shelf = Opened(tmp_path)
+    answer = asked(shelf.talk(folder.name, BOTH), do="replay", run=folder.name)
+    assert answer["identical"], answer["text"]
+
+
+def test_the_names_of_runs_and_the_commands_that_train_them_again_are_told(finished: Path, tmp_path: Path) -> None:
+    shelf = Opened(finished.parent)
+    talk = shelf.talk(finished.name, BOTH)
+    asked(talk, do="mark", run=finished.name, title="A plane")
+    assert asked(talk, do="names") == [[finished.name, "A plane", "finished"]]
+    again = asked(talk, do="reproduce")
+    assert (again["edits"], again["seed"]) == (2, 0)
+    assert again["command"] == f"sigma run {finished}/config.toml"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel.contracts import Schedule
 from sigma_kernel.settings import finite, ge, le
-from sigma_optimisers.intervals import INTERVAL, intervals
+from sigma_optimisers.intervals import RUN, TOTAL, intervals
 
 
 @define(eq=False)
@@ -21,12 +21,22 @@ class Cosine(Schedule):
     after that.
 
     Args:
-        total: Time of the annealing, such as ``"10 epochs"`` or ``"500 iterations"``.
+        total: Time of the annealing, such as ``"10 epochs"`` or ``"500 iterations"``; ``"run"``
+            for the length of the run.
         floor: Factor at the end.
     """
 
-    total: str = field(validator=INTERVAL)
+    total: str = field(validator=TOTAL)
     floor: float = field(default=0.0, validator=[finite, ge(0), le(1)])
+
+    @property
+    def needs_end(self) -> bool:
+        """Return whether it lasts as long as the run."""
+        return self.total == RUN
+
+    def with_end(self, end: int) -> Schedule:
+        """Return the schedule of a run of so many iterations."""
+        return evolve(self, total=f"{end} iterations") if self.needs_end else self
 
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""

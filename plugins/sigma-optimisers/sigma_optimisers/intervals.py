@@ -21,6 +21,13 @@ INTERVAL = and_(
 )
 
 
+RUN = "run"  # in place of a time: the length of the run
+TOTAL = and_(
+    instance_of(str, "text with a unit, such as '5 epochs', or 'run'"),
+    must(lambda text: text == RUN or _is_of_training(text), "a number of epochs or iterations, or 'run'"),
+)
+
+
 def intervals(text: str, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
     """Return how many intervals have passed before each iteration, fractions included."""
     return np.asarray(ticks(text, iterations, epochs) / duration(text)[0], np.float64)

@@ -30,6 +30,15 @@ class Product(Schedule):
         if not self.of:
             raise SigmaConfigError("product: there is nothing to multiply. List schedules in `of`.")
 
+    @property
+    def needs_end(self) -> bool:
+        """Return whether one of them needs the end of the run."""
+        return any(schedule.needs_end for schedule in self.of)
+
+    def with_end(self, end: int) -> Schedule:
+        """Return the product for a run of so many iterations."""
+        return Product([schedule.with_end(end) for schedule in self.of])
+
     def factors(self, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         """Return one factor for each iteration."""
         return np.asarray(np.prod([schedule.factors(iterations, epochs) for schedule in self.of], axis=0))

@@ -10,7 +10,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 
 from sigma_kernel import Chart
 from sigma_kernel.curves import AXES, BranchedCurves, Curve, Stretch
@@ -83,6 +83,16 @@ def by_epoch(curve: Curve) -> Curve:
     return Curve(curve.iterations[ends], curve.epochs[ends], curve.seconds[ends], curve.values[ends], low, high)
 
 
+def is_of_machine(name: str) -> bool:
+    """Return whether a curve, named with its trainer or without, is of the machine that a run has trained on."""
+    return "system" in name.split(".")[:2]
+
+
+def without_machine(measured: BranchedCurves) -> BranchedCurves:
+    """Return what a run measured, but of its machine."""
+    return evolve(measured, lines={name: own for name, own in measured.lines.items() if not is_of_machine(name)})
+
+
 def lines_of_branches(runs: Mapping[str, BranchedCurves], over: str) -> dict[str, list[Line]]:
     """Return the lines of charts by measure, from what runs measured on all branches."""
     left = {run: measured.abandoned_stretches() for run, measured in runs.items()}
@@ -92,11 +102,15 @@ def lines_of_branches(runs: Mapping[str, BranchedCurves], over: str) -> dict[str
 # -- drawing -----------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Svg(Chart):
-    """Draw charts as an SVG document, the first twelve, which follows the light or dark setting of its reader."""
+    """Draw charts as an SVG document, the first twelve, which follows the light or dark setting of its reader.
+
+    What was measured of the machine is left out.
+    """
 
     def draw(self, title: str, runs: Mapping[str, BranchedCurves], over: str = "iteration") -> str:
         """Return the text of the document."""
-        return svg(title, dict(islice(lines_of_branches(runs, over).items(), CHARTS)), over)
+        lines = lines_of_branches({run: without_machine(measured) for run, measured in runs.items()}, over)
+        return svg(title, dict(islice(lines.items(), CHARTS)), over)
 
 
 @define(eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch
 from sigma_kernel.errors import SigmaConfigError
-from sigma_plot.charts import panels, svg
+from sigma_plot.charts import is_of_machine, panels, svg
 from sigma_plot.drawing import csv, picture, terminal
 from sigma_run.config import open_run
 from sigma_run.launcher import colours, document, json_option, list_members, say
@@ -135,7 +135,7 @@ def _by_name(found: Mapping[str, BranchedCurves], what: Callable[[BranchedCurves
 
 
 def select_curves(curves: Curves, patterns: Sequence[str]) -> Curves:
-    """Return the curves whose names match a pattern, all of them without patterns.
+    """Return the curves whose names match a pattern; without patterns, all but those of the machine, ``system.*``.
 
     Raises SigmaConfigError for a pattern that matches nothing.
     """
@@ -144,7 +144,8 @@ def select_curves(curves: Curves, patterns: Sequence[str]) -> Curves:
         if not any(fnmatchcase(name, pattern) for name in names):
             listing = ", ".join(names) or "none"
             raise SigmaConfigError(f"--value {pattern}: has no recorded values. There are: {listing}.")
-    wanted = [name for name in names if not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)]
+    chosen = [name for name in names if any(fnmatchcase(name, pattern) for pattern in patterns)]
+    wanted = chosen if patterns else [name for name in names if not is_of_machine(name)]
     return {run: {name: values[name] for name in wanted if name in values} for run, values in curves.items()}
 
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from sigma_kernel.curves import Curve
-from sigma_plot.charts import HIGH, POINTS, WIDE, Line, by_epoch, panels, scale, series, svg, thin_line, ticks
+from sigma_kernel.curves import Branch, BranchedCurves, Curve
+from sigma_plot.charts import HIGH, POINTS, WIDE, Line, Svg, by_epoch, panels, scale, series, svg, thin_line, ticks
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -27,6 +27,13 @@ def paths(document: str, style: str) -> list[str]:
 def test_a_line_goes_through_its_points() -> None:
     (path,) = paths(svg("t", {"loss": [line("training", [4.0, 2.0, 0.0])]}), "line")
     assert path == f"M0.0 0.0L{WIDE / 2:.1f} {HIGH / 2:.1f}L{WIDE:.1f} {HIGH:.1f}"
+
+
+def test_what_was_measured_of_the_machine_is_not_among_the_usual_charts() -> None:
+    curve = Curve(*(np.arange(1, 4) for _ in range(3)), *3 * [np.ones(3)])
+    names = ("training.loss", "system.memory.run", "system.threads.run")
+    document = Svg().draw("t", {"": BranchedCurves([Branch(0)], {name: {0: curve} for name in names})})
+    assert len(paths(document, "line")) == 1
 
 
 def test_a_band_goes_around_the_least_and_the_greatest() -> None:

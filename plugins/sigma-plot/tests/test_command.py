@@ -53,6 +53,20 @@ def test_charts_fit_the_terminal_and_end_with_the_last_values(
     assert (labels[0], labels[-1]) == (0.5, 0.0625)
 
 
+def test_the_machine_is_plotted_if_its_values_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    row = {"trainer": "trainer", "iteration": 1, "epoch": 1, "seconds": 1.0}
+    measured = {name: {"last": 1.0, "low": 1.0, "high": 1.0} for name in ("training.loss", "system.memory.run")}
+    (folder / "metrics.jsonl").write_text(
+        "".join(f"{json.dumps(x)}\n" for x in ({"format": 1}, {**row, "values": measured}))
+    )
+    assert main(["plot", str(folder)]) == 0
+    assert "memory" not in capsys.readouterr().out
+    assert main(["plot", str(folder), "--value", "system.*"]) == 0
+    assert "memory" in capsys.readouterr().out
+
+
 def test_control_characters_in_the_names_of_a_run_are_written_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

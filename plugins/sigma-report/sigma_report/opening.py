@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from sigma_kernel.errors import SigmaConfigError
+from sigma_report.outward import list_attached, list_outward
 from sigma_run.config import open_run, read_configuration
 from sigma_run.launcher import document, json_option, main, say
 from sigma_store import unpack_run
@@ -30,7 +31,7 @@ def open_archive(file: Path, into: Path, replays: bool, resumes: bool, data: Pat
         raise SigmaConfigError("--replay --resume: replay first, then `sigma resume` the folder. Leave one out.")
     if data is not None and not (replays or resumes):
         raise SigmaConfigError(f"--data {data}: nothing is read. Pass --replay or --resume as well.")
-    run = unpack_run(file, into, lambda folder: _refuse_monitors(file, folder), say)
+    run = unpack_run(file, into, lambda folder: _refuse_outward(file, folder), say)
     if as_json:
         document({"folder": str(run)})
     else:
@@ -41,9 +42,16 @@ def open_archive(file: Path, into: Path, replays: bool, resumes: bool, data: Pat
     return main([*command, *([] if data is None else ["--data", str(data)])])
 
 
-def _refuse_monitors(file: Path, run: Path) -> None:
-    """Raise SigmaConfigError for monitors, which an archive never has: they could open a port, or send data."""
-    if read_configuration(open_run(run, say), run).values.get("monitors"):
+def _refuse_outward(file: Path, run: Path) -> None:
+    """Raise SigmaConfigError for monitors and hooks that an archive never has: they could open a port, or send data."""
+    stored = open_run(run, say)
+    values = read_configuration(stored, run).values
+    if values.get("monitors"):
         raise SigmaConfigError(
             f"{file}: its configuration has monitors, which `sigma share` leaves out. Ask for another."
+        )
+    if hooks := list_outward(values) or list_attached(stored, say):
+        raise SigmaConfigError(
+            f"{file}: {', '.join(hooks)} would send messages from this machine, with passwords or addresses that are "
+            "here. `sigma share` leaves such hooks out. Ask for another."
         )

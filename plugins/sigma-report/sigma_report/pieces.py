@@ -8,7 +8,7 @@ from typing import Any
 
 from sigma_report.charts import as_text
 
-SAFE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+SAFE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:"
 STYLE = """
 :root{color-scheme:light dark;--ground:#fff;--ink:#1a1c20;--faint:#666a73;--grid:#e2e2dc;--mark:47,84,200;
 --c0:#2f54c8;--c1:#bd4b00;--c2:#007558;--c3:#9b3199;--c4:#42400b;--c5:#133c5d}
@@ -29,7 +29,10 @@ svg{display:block;width:100%;max-width:32rem;height:auto;font-size:12px}svg text
 .c0{stroke:var(--c0)}.c1{stroke:var(--c1)}.c2{stroke:var(--c2)}.c3{stroke:var(--c3)}.c4{stroke:var(--c4)}.c5{stroke:var(--c5)}
 .key::before{content:"";display:inline-block;width:1rem;height:.25rem;margin-right:.4rem;vertical-align:middle;
 background:currentColor}.k0{color:var(--c0)}.k1{color:var(--c1)}.k2{color:var(--c2)}.k3{color:var(--c3)}
-.k4{color:var(--c4)}.k5{color:var(--c5)}img{max-width:100%}.picture{width:96px;image-rendering:pixelated}
+.k4{color:var(--c4)}.k5{color:var(--c5)}.media{display:flex;flex-wrap:wrap;gap:1rem;align-items:flex-end}figure{margin:0;max-width:100%}
+.media pre{max-width:32rem;margin:0}
+figcaption{color:var(--faint);font-size:.85rem}h3{font-size:1rem;overflow-wrap:anywhere}
+img{max-width:100%}.picture{width:96px;image-rendering:pixelated}
 """
 
 

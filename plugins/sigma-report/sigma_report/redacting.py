@@ -1,4 +1,4 @@
-"""Leave out what belongs to one machine or one person: tokens, monitors, absolute paths."""
+"""Leave out what belongs to one machine or one person: tokens, monitors, hooks that tell people, absolute paths."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from attrs import define, field
+
+from sigma_kernel.errors import SigmaError
+from sigma_report.outward import acts_outside
 
 SECRET = re.compile(r"password|passwd|secret|credential|api_?key|webhook|authorization", re.IGNORECASE)
 TOKEN = re.compile(r"tokens?\Z", re.IGNORECASE)  # if it is a text: a number is an index in a vocabulary
@@ -41,6 +44,12 @@ class Redactor:
         """Return the private folders as they stand in files."""
         return [place.encode() for place in self.private]
 
+    @property
+    def hooks(self) -> list[str]:
+        """Return the names of the hooks that were left out."""
+        places = [what.split(".") for what in self.left_out]
+        return [place[-1] for place in places if place[-2:-1] == ["hooks"]]
+
     # -- texts ---------------------------------------------------------------------------------------------------------
     def json(self, text: str) -> str:
         """Return a JSON text without private folders and logins; any other absolute path may be a part of the data."""
@@ -67,10 +76,10 @@ class Redactor:
 
     # -- configurations ------------------------------------------------------------------------------------------------
     def clear(self, table: MutableMapping[str, Any], place: str = "") -> None:
-        """Change a configuration: remove its monitors and what is named like a secret, and shorten absolute paths."""
+        """Change a configuration: remove what acts outside or is named like a secret, and shorten absolute paths."""
         for name in [*table]:
             value, key = table[name], f"{place}{name}"
-            if key == "monitors" or _is_secret(name, value):
+            if key == "monitors" or _is_secret(name, value) or (f".{place}".endswith(".hooks.") and _tells(value)):
                 del table[name]
                 self.left_out[key] = "nothing"
             elif isinstance(value, MutableMapping):
@@ -103,6 +112,14 @@ def _is_secret(name: str, value: Any) -> bool:
     """Return whether a setting is named like a secret, and may be one."""
     texts = [x for x in (value if isinstance(value, list) else [value]) if isinstance(x, str)]
     return bool(SECRET.search(name) or (TOKEN.search(name) and texts))
+
+
+def _tells(hook: Any) -> bool:
+    """Return whether a hook acts on the world outside; not if its plugin is not here, as then nobody knows."""
+    try:
+        return acts_outside(hook)
+    except SigmaError:
+        return False
 
 
 def _last_part(match: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sigma_report.charts import as_text
+from sigma_report.media import ShownMedia, render_media
 from sigma_report.pieces import (
     render_content,
     render_curves,
@@ -26,6 +27,7 @@ def render_run(
     count: int,
     configuration: str,
     shown: Mapping[str, Any],
+    media: ShownMedia,
     left_out: Sequence[str],
 ) -> str:
     """Return the page of a run: see :func:`sharing.share`; of its commands, ``count`` were journalled."""
@@ -35,6 +37,7 @@ def render_run(
             *_head(name, description),
             _results(description),
             *map(render_curves, drawings.values()),
+            render_media(media),
             _commands(commands, count),
             _rows(shown),
             render_section("Settings", f'<div class="scroll" tabindex="0"><pre>{as_text(configuration)}</pre></div>'),

@@ -16,6 +16,8 @@ from sigma_kernel.curves import BranchedCurves
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_report.answers import choose_split
 from sigma_report.content import describe_sample, find_span
+from sigma_report.media import ShownMedia, choose_media
+from sigma_report.outward import list_attached, list_steered
 from sigma_report.redacting import Redactor
 from sigma_report.run_page import render_run
 from sigma_run import Trained, load
@@ -27,6 +29,7 @@ CONFIG, SUMMARY = "config.toml", "summary.json"
 DOCUMENTS = (SUMMARY, "plugins.json", "marks.json")
 PAGE, ARCHIVE = ".html", ".zip"
 COMMANDS = 1000  # of a run, on the page
+MEDIA = 6  # moments of a name, on the page
 
 
 @click.command()
@@ -34,15 +37,19 @@ COMMANDS = 1000  # of a run, on the page
 @click.option("--save", metavar="FILE", type=click.Path(path_type=Path), help="A page, FILE.html, or an archive, "
               "FILE.zip. [default: RUN/share.html]")  # fmt: skip
 @click.option("--rows", type=click.IntRange(0, 1000), default=0, show_default=True, help="Show so many rows of data.")
+@click.option("--media", type=click.IntRange(0, 100), default=MEDIA, show_default=True, help="Show so many moments of "
+              "each kind of picture, text and sound.")  # fmt: skip
 @click.option("--on", metavar="SPLIT", help="Show rows of this split. [default: validation, else test]")
 @click.option("--trainer", metavar="NAME", help="Show rows of this trainer, if the run has several.")
 @json_option
-def share(run: Path, save: Path | None, rows: int, on: str | None, trainer: str | None, as_json: bool) -> None:
+def share(
+    run: Path, save: Path | None, rows: int, media: int, on: str | None, trainer: str | None, as_json: bool
+) -> None:
     """Write the run in the folder RUN as one file for others.
 
-    The page has results, curves, commands and settings, and rows of the data if --rows asks for them. From the archive,
-    `sigma open FILE` resumes or replays the run. Monitors, tokens, passwords and absolute paths are in neither; what is
-    left out is listed.
+    The page has results, curves, pictures and texts of hooks, commands and settings, and rows of the data if --rows
+    asks for them. From the archive, `sigma open FILE` resumes or replays the run. Monitors, hooks that send messages,
+    tokens, passwords and absolute paths are in neither; what is left out is listed.
     """
     file = save or run / f"share{PAGE}"
     if file.suffix.lower() not in (PAGE, ARCHIVE):
@@ -57,8 +64,9 @@ def share(run: Path, save: Path | None, rows: int, on: str | None, trainer: str 
         others = _pack(stored, run, file, configuration, redactor)
     else:
         shown = _draw_rows(load(run, trainer, log=say), on, rows) if rows or on else {}
-        others = ["checkpoints"]
-        _write(file, _render(stored, run, configuration, shown, redactor, others))
+        chosen = choose_media(stored, media, redactor)
+        others = ["checkpoints", *chosen.left_out]
+        _write(file, _render(stored, run, configuration, shown, chosen, redactor, others))
     left_out = _list_left_out(redactor, others)
     if as_json:
         document({"folder": str(run), "file": str(file), "left_out": left_out})
@@ -88,6 +96,11 @@ def _pack(stored: StoredRun, run: Path, file: Path, configuration: str, redactor
     """Write the archive; return the entries of the run folder that it lacks."""
     if stored.path is None:
         raise SigmaConfigError(f"{run}: is not in a run folder, and only these are archived. Save a page, FILE{PAGE}.")
+    if needed := [*list_attached(stored, say), *list_steered(stored, redactor.hooks)]:
+        raise SigmaConfigError(
+            f"{run}: commands attached or changed {', '.join(needed)}, which an archive leaves out, so it could not be "
+            f"replayed. Save a page, FILE{PAGE}."
+        )
     documents = {CONFIG: configuration.encode()}
     for name in DOCUMENTS:
         if (data := stored.read(name)) is not None:
@@ -109,6 +122,7 @@ def _render(
     run: Path,
     configuration: str,
     shown: Mapping[str, Any],
+    media: ShownMedia,
     redactor: Redactor,
     others: list[str],
 ) -> str:
@@ -119,7 +133,7 @@ def _render(
     name = redactor.text(description.get("title") or run.resolve().name)
     return render_run(
         name, description, drawings, commands[:COMMANDS], len(commands), redactor.text(configuration), shown,
-        _list_left_out(redactor, others),
+        media, _list_left_out(redactor, others),
     )  # fmt: skip
 
 

@@ -5,17 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import warnings
 import zipfile
 from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from sigma_kernel import Environment
+from sigma_kernel.contracts import HookContext, PictureValue, SoundValue, TableValue, TextValue
+from sigma_kernel.errors import SigmaWarning
 from sigma_report.redacting import Redactor
 from sigma_run import load
 from sigma_run.launcher import main
+from sigma_testing.doing import Do
 
 Rewrite = Callable[[dict[str, bytes]], Any]
 
@@ -424,6 +430,127 @@ def test_monitors_in_an_archive_are_refused(private: Path, tmp_path: Path, capsy
     assert [*(tmp_path / "out").iterdir()] == []
 
 
+# -- hooks that tell people --------------------------------------------------------------------------------------------
+@pytest.fixture
+def telling(flowers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a run with a hook that posts to a webhook, which cannot be reached."""
+    monkeypatch.setenv("PLACE", "http://127.0.0.1:1/")
+    text = (flowers.parents[1] / "run.toml").read_text()
+    hook = '[hooks.tell]\ntype = "webhook"\nurl = "$PLACE"\nwhen = "epoch reaches 2"\n'
+    file, folder = tmp_path / "telling.toml", tmp_path / "told"
+    file.write_text(text.replace(str(flowers.parent), str(folder)) + hook)
+    assert main(["run", str(file), "--quiet"]) == 0
+    (run,) = folder.iterdir()
+    return run
+
+
+def test_hooks_that_tell_people_are_left_out_and_the_archive_replays(
+    telling: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+    assert main(["share", str(telling), "--save", str(page), "--json"]) == 0
+    assert "hooks.tell (in its place: nothing)" in json.loads(capsys.readouterr().out)["left_out"]
+    assert "$PLACE" not in page.read_text()
+    file = archive(telling)
+    assert b"$PLACE" not in contents(file)["config.toml"]
+    assert main(["open", str(file), "--into", str(tmp_path / "theirs"), "--replay"]) == 0
+    (theirs,) = (tmp_path / "theirs").iterdir()
+    assert main(["resume", str(theirs), "--epochs", "32", "--quiet"]) == 0
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_hooks_that_tell_people_in_an_archive_are_refused(
+    telling: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], several: bool
+) -> None:
+    from sigma_store import pack_run
+
+    file, text = tmp_path / "run.zip", (telling / "config.toml").read_bytes()
+    text = text.replace(b"[hooks", b"[trainers.one.hooks") if several else text
+    pack_run(telling, file, "told", {"config.toml": text}, lambda text: text, [], print)
+    place = "trainers.one.hooks.tell" if several else "hooks.tell"
+    assert main(["open", str(file), "--into", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert f"{place} would send messages from this machine" in error
+    assert "Ask for another." in error
+    assert [*(tmp_path / "out").iterdir()] == []
+
+
+def test_hooks_of_plugins_that_are_not_here_are_refused_as_nobody_knows_whom_they_tell(
+    telling: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sigma_store import pack_run
+
+    file, text = tmp_path / "run.zip", (telling / "config.toml").read_bytes()
+    text = re.sub(rb'type = "(sigma-hooks:)?webhook"', b'type = "acme-zoo:tell"', text)
+    pack_run(telling, file, "told", {"config.toml": text}, lambda text: text, [], print)
+    assert main(["open", str(file), "--into", str(tmp_path / "out")]) != 0
+    assert "hook 'tell': no installed plugin is called 'acme-zoo'" in capsys.readouterr().err
+    assert [*(tmp_path / "out").iterdir()] == []
+    table = {"hooks": {"tell": {"type": "acme-zoo:tell"}}}
+    Redactor(()).clear(table)
+    assert table == {"hooks": {"tell": {"type": "acme-zoo:tell"}}}
+
+
+def test_hooks_that_tell_people_and_were_attached_are_neither_packed_nor_opened(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sigma_run import from_file
+
+    monkeypatch.setenv("PLACE", "http://127.0.0.1:1/")
+    with from_file("iris", "trainer.epochs=2", "run.control=false", folder=tmp_path / "runs") as sigma:
+        sigma.attach("tell", {"type": "webhook", "url": "$PLACE"})
+        sigma.attach("stop", {"type": "time_limit", "limit": "2 hours"})
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    assert main(["share", str(run), "--save", str(tmp_path / "x.zip")]) == 2
+    assert "commands attached or changed tell, which an archive leaves out" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setattr("sigma_report.sharing.list_attached", lambda *given: [])
+        file = archive(run)
+    assert main(["open", str(file), "--into", str(tmp_path / "out")]) == 2
+    assert "tell would send messages from this machine" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["set", "detach"])
+def test_a_run_whose_commands_changed_a_hook_that_tells_people_is_shared_as_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    from sigma_run import from_file
+
+    monkeypatch.setenv("PLACE", "http://127.0.0.1:1/")
+    hook = 'hooks.tell={type="webhook", url="$PLACE", on=["failure"]}'
+    with from_file("iris", hook, "trainer.epochs=2", "run.control=false", folder=tmp_path / "runs") as sigma:
+        if command == "set":
+            sigma.set("trainer.hooks.tell.every", "2 epochs")
+        else:
+            sigma.detach("tell")
+        sigma.run()
+        run = sigma.run_folder
+    assert run is not None
+    assert main(["share", str(run), "--save", str(tmp_path / "x.zip")]) == 2
+    assert "commands attached or changed tell, which an archive leaves out" in capsys.readouterr().err
+    assert main(["share", str(run), "--save", str(tmp_path / "x.html")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("hooks", "expected"),
+    [
+        ([["tell", {"type": "webhook"}], ["stop", None]], [("tell", {"type": "webhook"}), ("stop", None)]),
+        ({"mail": "email"}, [("mail", "email")]),
+        (7, []),
+        ([[]], []),
+    ],
+)
+def test_hooks_that_were_attached_are_read_from_checkpoints_as_a_resumed_run_reads_them(
+    hooks: Any, expected: list[Any]
+) -> None:
+    from sigma_report.outward import list_changed
+
+    assert [*list_changed({"values": {"changes": {"hooks": hooks}}})] == expected
+    assert [*list_changed({"values": {"undo": [{"changes": {"hooks": hooks}}], "changes": 7}})] == expected
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -449,3 +576,77 @@ def test_opening_twice_makes_two_runs(flowers: Path, tmp_path: Path, capsys: pyt
         result: Mapping[str, str] = json.loads(capsys.readouterr().out)
         folders.add(result["folder"])
     assert len(folders) == 2
+
+
+# -- media -------------------------------------------------------------------------------------------------------------
+def publish(context: HookContext) -> None:
+    iteration = context.moment.iteration
+    draw = np.random.default_rng(iteration)
+    context.publish("shown.picture", PictureValue(draw.integers(0, 256, (6, 6), np.uint8), caption="<b>"))
+    context.publish("shown.text", TextValue(f"<i> in /srv/jane.doe/x.txt {iteration}"))
+    context.publish("shown.sound", SoundValue(np.zeros(20), 8000))
+    context.publish("shown.table", TableValue(["a", "b"], [["/srv/jane.doe/y", 1.5]]))
+
+
+@pytest.fixture
+def shown(tmp_path: Path) -> Path:
+    """Return a run with ten moments of four media."""
+    sigma = Environment("shown", seed=0, folder=tmp_path / "runs")
+    sigma.create_trainer(
+        data="iris",
+        network="input(4) + output(3) + softmax_cross_entropy()",
+        optimiser={"type": "adam", "learning_rate": 0.01},
+        hooks={"show": Do(does=publish, writes=["shown.*"])},
+        epochs=10,
+    )
+    with sigma, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SigmaWarning)  # the hook cannot be written down
+        sigma.run()
+    assert sigma.run_folder is not None
+    return sigma.run_folder
+
+
+def figures(page: str) -> list[str]:
+    return re.findall(r"<figcaption>(.*?)</figcaption>", page)
+
+
+def test_a_page_has_some_moments_of_each_medium(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["share", str(shown), "--json"]) == 0
+    left_out = json.loads(capsys.readouterr().out)["left_out"]
+    text = (shown / "share.html").read_text()
+    page = Links()
+    page.feed(text)
+    assert "16 of 40 media of the run folder" in left_out
+    assert len(figures(text)) == 24
+    assert figures(text)[0] == "epoch 1, iteration 2: &lt;b&gt;"
+    assert figures(text)[5].startswith("epoch 10, iteration 20")
+    assert {link.partition(",")[0] for link in page.links} == {
+        "data:image/svg+xml;base64", "data:image/png;base64", "data:audio/wav;base64"
+    }  # fmt: skip
+    assert page.tags.isdisjoint({"script", "i", "b"})
+    assert "&lt;i&gt; in x.txt 2</pre>" in text
+    assert "jane.doe" not in text
+    assert "media-src data:" in text
+
+
+def test_how_many_moments_are_shown_is_a_choice_within_a_size(
+    shown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "page.html"
+    for count, wanted in ((0, 0), (1, 4), (100, 40)):
+        assert main(["share", str(shown), "--media", str(count), "--save", str(file)]) == 0
+        assert len(figures(file.read_text())) == wanted
+    monkeypatch.setattr("sigma_report.media.MOST_BYTES", 1000)
+    assert main(["share", str(shown), "--media", "100", "--save", str(file)]) == 0
+    assert 0 < len(figures(file.read_text())) < 40
+    monkeypatch.setattr("sigma_report.media.MOST_BYTES", 120)
+    assert main(["share", str(shown), "--media", "100", "--save", str(file)]) == 0
+    assert 0 < len(figures(file.read_text())) < 4, "the last moments of the smallest names"
+
+
+def test_a_damaged_medium_is_left_out_with_a_word(shown: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in (shown / "media").glob("*.wav"):
+        path.write_bytes(b"other")
+    assert main(["share", str(shown)]) == 0
+    assert "the page lacks a value: media/" in capsys.readouterr().err
+    assert "audio" not in re.sub(r"media-src.*", "", (shown / "share.html").read_text()).partition("<body>")[2]

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import Any
 
 HEEDED = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # a job in the background ignores Ctrl-C
@@ -25,6 +26,9 @@ def start() -> None:
         code = main()
     except KeyboardInterrupt as error:  # beside what main() catches
         code = 128 + int((*error.args, signal.SIGINT)[0])
+    with suppress(OSError):  # main() has told of output that cannot be written
+        sys.stdout.flush()
+    os.dup2(2, 1)  # all results are out: what plugins print at the exit is none
     leave(code)
 
 

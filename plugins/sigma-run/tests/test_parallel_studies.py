@@ -175,6 +175,26 @@ def test_a_signal_ends_a_member_that_begins_at_this_moment(sigma, member, moment
     assert members[int(member)]["status"] == "interrupted"
 
 
+# a signal ends the training of members, and another comes while the process ends
+ENDED = """
+import atexit, os, signal, time
+from sigma_run.study import worker
+
+def end(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+atexit.register(end)
+worker.train_members = end
+worker.main()
+"""
+
+
+def test_a_process_that_ends_has_nothing_to_say_at_another_signal():
+    process = subprocess.run([sys.executable, "-c", ENDED, "study"], capture_output=True, text=True, timeout=120)
+    assert (process.returncode, process.stderr) == (128 + signal.SIGTERM, "")
+
+
 def test_processes_end_after_a_checkpoint_once_their_parent_is_gone(sigma):
     process = start("run", *SAVED, "--epochs", "100000", "--set", "hooks.finish.when=epoch reaches 100000")
     wait_for(lambda: saved("0") and saved("1"))

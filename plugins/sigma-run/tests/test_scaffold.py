@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,7 +18,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins import catalogue
 from sigma_kernel.plugins.specs import KINDS
 from sigma_run.launcher import main, project
-from sigma_run.launcher.scaffold import SERIES, create, kinds
+from sigma_run.launcher.scaffold import SERIES, VARIANTS, Owner, create, kinds, templates
 
 
 def installed(made: Path) -> Path:
@@ -39,14 +40,16 @@ def installed(made: Path) -> Path:
 
 def test_there_is_a_template_for_every_kind() -> None:
     assert {*kinds()} == {*KINDS}
+    assert {*templates()} == {*KINDS, "cost", "stateful-optimiser", "transform"}
+    assert {*VARIANTS.values()} <= {*KINDS}
 
 
 def test_a_new_plugin_of_any_kind_passes_its_tests_at_once(tmp_path: Path) -> None:
     alone = not catalogue.catalogue().offers(
         "layer", "dense"
     )  # a recipe trains with the layers of a room; a kernel is for a backend
-    chosen = [kind for kind in kinds() if kind not in ("lowering", "recipe") or not alone]
-    made = [installed(create(tmp_path, f"acme-my-{kind}", kind, f"my_{kind}")) for kind in chosen]
+    chosen = [kind for kind in templates() if kind not in ("lowering", "recipe") or not alone]
+    made = [installed(create(tmp_path, f"acme-my-{kind}", kind, f"my_{kind.replace('-', '_')}")) for kind in chosen]
     path = os.pathsep.join([*map(str, made), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--import-mode=importlib"]
     done = subprocess.run(
@@ -67,6 +70,7 @@ def test_the_component_is_called_like_the_last_word_of_the_distribution(
     made = tmp_path / "sigma-soft-gate"
     assert capsys.readouterr().err == (
         f"wrote {made}; next: cd {made} && python -m pip install -e '.[test]' && python -m pytest\n"
+        "its metadata name https://github.com/sigma/sigma-soft-gate; --repository names another address\n"
     )
     assert "class Gate(Layer):" in (made / "sigma_soft_gate" / "gate.py").read_text()
     assert "${{ matrix.python-version }}" in (made / ".github" / "workflows" / "tests.yml").read_text()
@@ -80,6 +84,22 @@ def test_the_component_is_called_like_the_last_word_of_the_distribution(
         (["acme-gate", "--component", "my gate"], "'my gate': not a name for a component. Pass --component, such as"),
         (["acme-class"], "'class': not a name for a component."),
         (["acme-2"], "'2': not a name for a component."),
+        (["json"], "'json': its package would hide Python's `json`. Choose another name, such as acme-json."),
+        (["tests"], "'tests': its package would hide Python's `tests`."),
+        (["attrs"], "'attrs': a distribution of this name is installed."),
+        (["attr"], "'attr': its package would hide the installed module `attr`."),
+        (["sigma-serve"], "'sigma-serve': a distribution of Sigma has this name. Choose another name, such as acme-"),
+        (["sigma-kernel"], "'sigma-kernel': a distribution of Sigma has this name."),
+        (["acme-plugin"], "'plugin': every plugin has a module plugin.py. Pass --component with another name."),
+        (["acme-test"], "'test': pytest would take it for tests."),
+        (["acme-context"], "'context': it would hide the `Context` that its module needs. Pass --component"),
+        (["acme-chart", "--kind", "chart"], "'chart': it would hide the `Chart` that its module needs."),
+        (["acme-exception"], "'exception': it would hide the `Exception` of Python."),
+        (["acme-print", "--kind", "verb"], "'print': it would hide the `print` of Python."),
+        (["acme-none"], "'none': not a name for a component."),
+        (["acme-l", "--kind", "verb"], "'l': not a name for a component."),
+        (["acme-gate", "--author", 'Jo "J"'], "--author 'Jo \"J\"': has quotes or control characters. Leave them out."),
+        (["acme-gate", "--repository", "acme"], "--repository 'acme': not an address. Write https://HOST/OWNER/acme-"),
     ],
 )
 def test_a_name_that_cannot_be_one_is_refused(
@@ -88,6 +108,34 @@ def test_a_name_that_cannot_be_one_is_refused(
     assert main(["plugins", "new", *given, "--folder", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err
     assert [*tmp_path.iterdir()] == []
+
+
+def test_a_new_plugin_can_be_published_as_it_stands(tmp_path: Path) -> None:
+    made = create(tmp_path, "acme-gate", "layer", "", Owner("Jo Doe", "https://host/jo/gate/"))
+    project = tomllib.loads((made / "pyproject.toml").read_text())
+    described = project["project"]
+    assert (described["license"], described["license-files"]) == ("MIT", ["LICENSE"])
+    assert re.match(r"MIT License\n\nCopyright \(c\) 20\d\d Jo Doe\n", (made / "LICENSE").read_text())
+    assert described["urls"] == {"Repository": "https://host/jo/gate", "Issues": "https://host/jo/gate/issues"}
+    assert project["tool"]["flit"]["sdist"] == {"include": ["tests/"]}
+    release = (made / ".github" / "workflows" / "release.yml").read_text()
+    assert "id-token: write" in release
+    assert "secrets" not in release
+    assert "python -m pip install acme-gate" in (made / "README.md").read_text()
+    assert "](" not in (made / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("gate_xxxxx", '            "layer", "gate_xxxxx", "acme'),
+        ("gate_" + 20 * "x", '            "layer",\n            "gate_xx'),
+    ],
+)
+def test_a_record_is_broken_as_a_formatter_would(tmp_path: Path, name: str, lines: str) -> None:
+    text = (create(tmp_path, "acme-gate", "layer", name) / "acme_gate" / "plugin.py").read_text()
+    assert f"        Component(\n{lines}" in text
+    assert max(map(len, text.splitlines())) <= 120
 
 
 def test_a_name_that_an_installed_plugin_offers_is_taken_only_on_purpose(
@@ -105,8 +153,7 @@ def test_a_new_recipe_requires_the_rooms_that_it_prefers(tmp_path: Path) -> None
     made = create(tmp_path, "acme-gate", "recipe", "")
     needed = tomllib.loads((made / "pyproject.toml").read_text())["project"]["dependencies"]
     text = (made / "acme_gate" / "gate_recipe.py").read_text()
-    [line] = [line for line in text.splitlines() if line.startswith("prefer")]
-    preferred = tomllib.loads(line)["prefer"]
+    preferred = tomllib.loads(text.partition('"""\\\n')[2].partition('"""')[0])["run"]["prefer"]
     assert preferred[0] == "acme-gate"
     assert {one.partition(" ")[0] for one in needed} >= {*preferred[1:]} > {"sigma-layers"}
 

@@ -5,6 +5,7 @@ question                                      answer
 ============================================  ==========================================================================
 What does a step compute?                     ``graphs.py``: for training, shards, evaluation, observation
 How is its graph written?                     ``drafts.py``: inputs, gradients, updates; ``model.py`` says of what
+Who changes the graph of the network?         ``rewritings.py`` applies the components of this kind
 How is it compiled and run?                   ``steps.py``: programs, bursts of iterations, shards of a batch
 Which optimiser has a parameter?              ``rules.py``, and which settings
 How does a setting change while it trains?    ``live.py``: live values are inputs of the step

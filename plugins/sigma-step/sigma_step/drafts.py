@@ -25,12 +25,7 @@ from sigma_kernel.errors import (
 )
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, originating, symbol
 from sigma_kernel.graph.random import Key
-from sigma_kernel.graph.recomputation import (
-    RecomputedRegion,
-    gradient_recomputing,
-    regions_before,
-    rewrite_with_regions,
-)
+from sigma_kernel.graph.regions import RecomputedRegion
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import LOG, Nodes, Trace, live_settings
@@ -51,6 +46,8 @@ from sigma_step.model import (
     WEIGHTS,
     Model,
 )
+from sigma_step.recomputation import gradient_recomputing, regions_before, rewrite_with_regions
+from sigma_step.rewritings import rewrite_forward
 from sigma_step.totals import per_row, record_totals
 
 Inputs = Mapping[str, Node]  # of a step, or its outputs, by name
@@ -237,7 +234,8 @@ class Aim:
         """Return the new slots by their names in the state, without counts of updates that nothing reads."""
         new, parameters = self.update.slots, self.update.parameters.values()
         read = set(Graph((), (*parameters, *(node for (_, name), node in new.items() if name != COUNT))))
-        return {self.draft.model.slot(*x): n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
+        wanted = {x: n for x, n in new.items() if x[1] != COUNT or self.slot(*x) in read}
+        return {self.draft.model.slot(a or f"{self.head}.", name): n for (a, name), n in wanted.items()}
 
     def _unless_skipped(self, done: Update) -> Update:
         """Return an update that changes nothing where a gradient is not finite."""
@@ -271,8 +269,9 @@ class Aim:
         return self.draft.model.tags(address)
 
     def slot(self, address: str, name: str) -> Node:
-        """Return a slot."""
-        return self.draft.entry(self.draft.model.slot(address, name), self.draft.slots[address, name][0])
+        """Return a slot; without an address, one that all parameters of the optimiser share."""
+        place = address or f"{self.head}.", name
+        return self.draft.entry(self.draft.model.slot(*place), self.draft.slots[place][0])
 
     # -- what the optimiser makes of it --------------------------------------------------------------------------------
     @cached_property
@@ -282,7 +281,10 @@ class Aim:
         Raises SigmaComponentError if it does not match the parameters and slots.
         """
         optimiser, parameters = self.draft.model.optimisers[self.head].type, self.parameters
+        if not parameters:  # all are frozen
+            return Update({})
         slots = {place: spec for place, (spec, _) in self.draft.slots.items() if place[0] in parameters}
+        slots |= {("", n): spec for (owner, n), (spec, _) in self.draft.slots.items() if owner == f"{self.head}."}
         specs: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
         with introduce_errors(self.head, optimiser), originating(self.head):
             update = optimiser.build(self)
@@ -309,7 +311,8 @@ def _check_update(update: Any, known: Mapping[Any, Spec], slots: Iterable[tuple[
             raise SigmaComponentError(f"build() must return {wanted} (got {what}).")
         expect(node.spec == known[place], f"{place!r} is {known[place]}, and must keep shape and dtype", node)
     for address, slot in (place for place in slots if place not in update.slots):
-        does_not = f"does not return the slot {slot!r} of {address!r}, which slots() declares"
+        whose = f" of {address!r}, which slots() declares" if address else ", which shared_slots() declares"
+        does_not = f"does not return the slot {slot!r}{whose}"
         raise SigmaComponentError(f"build() {does_not}. Return it, if only as it was.")
 
 
@@ -348,6 +351,9 @@ class Traced(Draft):
         key, given = self.key(row=row) if self.training else None, {**parameters, **others, **state, **live}
         trace = Trace(model.resolve, self.training, key, model.precision, given, frozen=model.frozen)
         forward = model.network.forward(trace, sections)
+        if model.rewritings:
+            inputs = {**add_prefix(LAYERS, given), **sections}
+            forward = rewrite_forward(forward, inputs, model.rewritings, self.training, model.tags)
         self.regions += forward.regions if self.recomputes else ()
         return forward
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.contracts import Initialiser, Parameter
-from sigma_kernel.errors import SigmaDataError, expect, introduce_errors
+from sigma_kernel.errors import SigmaConfigError, SigmaDataError, expect, introduce_errors
+from sigma_kernel.graph.meaning import interpret
+from sigma_kernel.graph.namespace import numpy_namespace
+from sigma_kernel.graph.node import Graph, constant, symbol
 from sigma_kernel.graph.random import Draw
 from sigma_kernel.network.network import Network
+from sigma_kernel.network.tracing import Trace
 from sigma_step.model import LAYERS, Model
 from sigma_step.rules import hits
 
@@ -20,7 +25,8 @@ from sigma_step.rules import hits
 class Initial:
     """The initial state; ``rules`` are named pairs of a pattern and an initialiser.
 
-    ``kept`` are values that a run has kept, by address: they are not drawn again.
+    ``kept`` are values that a run has kept, by address: they are not drawn again. ``rows`` returns some first rows of
+    the training data by section, for initialisers that are fitted to them.
     """
 
     model: Model
@@ -28,6 +34,7 @@ class Initial:
     seed: int
     fitted: Mapping[str, np.ndarray] = field(factory=dict)  # fitted values of preprocessors
     kept: Mapping[str, np.ndarray] = field(factory=dict)
+    rows: Callable[[int], Mapping[str, np.ndarray]] | None = None
 
     @property
     def parameters_and_state(self) -> dict[str, Parameter]:
@@ -42,7 +49,7 @@ class Initial:
         }
         key = np.array([self.seed & 0xFFFFFFFF, self.seed >> 32 & 0xFFFFFFFF], np.uint32)
         random = {"random.iteration": np.zeros((), np.uint32), "random.key": key}
-        return {**state, **self.model.first_slots(), **random, **self.fitted}
+        return {**state, **self.model.first_slots(state.__getitem__), **random, **self.fitted}
 
     def outside_values(self) -> dict[str, np.ndarray]:
         """Return the values that come from outside, by address, for a run to keep."""
@@ -53,7 +60,7 @@ class Initial:
         return {
             a: self.values(a, self.parameters_and_state[a])
             for a, initialiser in chosen.items()
-            if getattr(initialiser, "outside", False)
+            if getattr(initialiser, "outside", False) or a in self._fitted_values
         }
 
     def check_names(self, learned: Mapping[str, Any]) -> None:
@@ -83,7 +90,44 @@ class Initial:
 
     def values(self, address: str, parameter: Parameter) -> np.ndarray:
         """Return the initial values of a parameter, or of an entry of layer state."""
-        return parameter.fix_rows(self._draw_values(address, parameter))
+        fitted = self._fitted_values.get(address)
+        return parameter.fix_rows(self._draw_values(address, parameter)) if fitted is None else fitted
+
+    def check_values(self, address: str, parameter: Parameter) -> None:
+        """Raise an error for an initialiser that cannot draw a parameter's values; it reads no rows of the data."""
+        self._draw_values(address, parameter)
+
+    @cached_property
+    def _fitted_values(self) -> dict[str, np.ndarray]:
+        """Return the values of the parameters whose initialisers read rows of the data, fitted one after another."""
+        chosen = {a: self.initialiser(a, p) for a, p in self.model.shapes.parameters.items() if a not in self.kept}
+        resolve = partial(self.model.resolve, "initialiser")
+        initialisers = {a: resolve(x) for a, x in chosen.items() if not isinstance(x, int | float)}
+        wanted = {a: x for a, x in initialisers.items() if getattr(x, "reads_rows", 0)}
+        if not wanted:
+            return {}
+        declared = self.parameters_and_state
+        arrays = {a: p.fix_rows(self._draw_values(a, p)) for a, p in declared.items()}
+        for address, initialiser in wanted.items():
+            arrays[address] = self._fit(address, initialiser, arrays)
+        return {address: arrays[address] for address in wanted}
+
+    def _fit(self, address: str, initialiser: Initialiser, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the values of one parameter, fitted to data, in its precision; ``arrays`` are all present ones."""
+        parameter = self.model.shapes.parameters[address]
+        where = f"initialisers.{self.rule(address) or address}"
+        if self.rows is None:
+            raise SigmaConfigError(f"{where}: asks for rows of the training data, and there are none here. Train it.")
+        if address.partition(".")[0] in {placed.name for placed in self.model.network.costs}:
+            raise SigmaConfigError(
+                f"{where}: cannot fit {address}, as its layer is a cost, which has no output. Match other parameters."
+            )
+        run = LayerRun.make(self.model, address, arrays, self.rows(initialiser.reads_rows))
+        with introduce_errors(where, initialiser):
+            values = np.asarray(initialiser.fit(address, parameter, arrays[address].astype(np.float64), run))
+            fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu" and np.isfinite(values).all()
+            expect(bool(fits), f"fit() must return finite numbers of shape {parameter.shape} for {address}", values)
+        return parameter.fix_rows(values.astype(arrays[address].dtype))
 
     def _draw_values(self, address: str, parameter: Parameter) -> np.ndarray:
         chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
@@ -98,6 +142,33 @@ class Initial:
             fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu"
             expect(fits, f"values() must return numbers of shape {parameter.shape} for {address}", values)
         return values.astype(dtype)
+
+
+@frozen(eq=False)
+class LayerRun:
+    """The output of the layer that owns a parameter, as a function of the values of this parameter: in NumPy."""
+
+    function: Callable[..., Sequence[Any]]
+    arrays: Mapping[str, np.ndarray]  # by name, in the order of the arguments
+    address: str
+
+    @classmethod
+    def make(
+        cls, model: Model, address: str, arrays: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray]
+    ) -> LayerRun:
+        """Trace the network on rows, in evaluation and in float64, as far as the layer."""
+        wide = {a: x.astype(np.float64) if x.dtype.kind == "f" else x for a, x in {**arrays, **rows}.items()}
+        nodes = {a: symbol(x.shape, x.dtype.name, a) for a, x in wide.items()}
+        live = {a: constant(setting.value, "float64") for a, setting in model.shapes.live.items()}
+        given = {**{a: nodes[a] for a in arrays}, **live}
+        trace = Trace(model.resolve, False, None, "float64", given, frozen=model.frozen)
+        model.network.forward(trace, {name: nodes[name] for name in model.network.sections(costs=False)})
+        graph = Graph(tuple(nodes.values()), (trace.values[address.rpartition(".")[0]],))
+        return cls(interpret(graph, numpy_namespace()), wide, address)
+
+    def __call__(self, values: np.ndarray) -> np.ndarray:
+        """Return the output for these values: in float64, a row for each row of the data."""
+        return np.array(self.function(*{**self.arrays, self.address: np.asarray(values, np.float64)}.values())[0])
 
 
 def _check_same_names(

@@ -20,16 +20,25 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.tracing import LOG, LiveSetting
 from sigma_kernel.registry.registry import Kind
 
+UNKNOWN_END = (
+    "needs the length of the run, and nothing says when this one ends. Set `epochs` to a number, train with "
+    "fit(epochs=...), or give the schedule a time, such as '10 epochs'."
+)
+
 
 @frozen
 class Span:
-    """Consecutive iterations: those before the first, how many, whole epochs before, and where the present one is."""
+    """Consecutive iterations: those before the first, how many, whole epochs before, and where the present one is.
+
+    ``end`` is the iteration at which training ends, if that is known.
+    """
 
     first: int
     n: int = 1
     epoch: int = 0
     done: int = 0  # iterations of the present epoch before the first
     per_epoch: int = 1
+    end: int | None = None
 
     @property
     def iterations(self) -> np.ndarray:
@@ -96,7 +105,11 @@ class Live:
     def _factors(self, name: str, span: Span) -> Any:
         if (schedule := self.values[name].schedule) is None:
             return 1.0
+        if schedule.needs_end and span.end is None:
+            raise SigmaConfigError(f"{name}: its schedule {UNKNOWN_END}")
         with introduce_errors(f"schedule of {name}", schedule):
+            if schedule.needs_end and span.end is not None:
+                schedule = schedule.with_end(span.end)
             factors = schedule.factors(span.iterations, span.epochs)
             floats = getattr(factors, "shape", None) == (span.n,) and factors.dtype.kind == "f"
             expect(floats, f"factors() must return floats of shape ({span.n},)", factors)

@@ -1,20 +1,22 @@
 """Describe what the steps of a network compute: its layers, optimisers and metrics, and the names in its state.
 
-Every value has a name.  State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
-``optimiser.step``, ``random.key``, ``random.iteration``.  Live values: ``network.layers.<address>``,
-``optimiser.<address>.<setting>`` and its logarithm, with ``:log``, ``shard.row``, ``shard.part``,
-``shard.weights.<cost>``.  One of several optimisers has ``optimisers.<name>`` in place of ``optimiser``, its *head*.
+Every value has a name. State: ``network.layers.<address>``, ``optimiser.slots.<address>.<slot>``,
+``optimiser.slots.<slot>`` (shared by all its parameters), ``optimiser.step``, ``random.key``, ``random.iteration``.
+Live values: ``network.layers.<address>``, ``optimiser.<address>.<setting>`` and its logarithm, with ``:log``,
+``shard.row``, ``shard.part``, ``shard.weights.<cost>``. One of several optimisers has ``optimisers.<name>`` in place of
+``optimiser``, its *head*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from attrs import field, frozen
 
-from sigma_kernel.contracts import Metric, Optimisation, Parameter, Slot
+from sigma_kernel.contracts import Metric, Optimisation, Parameter, Rewriting, Slot
 from sigma_kernel.errors import (
     SigmaConfigError,
     SigmaNetworkError,
@@ -58,6 +60,7 @@ class Model:
     the heads of their addresses, in the order of their updates if they are ``ordered``; ``owners`` maps a parameter to
     the head of the optimiser that updates it. ``frozen`` holds the addresses of parameters that are not updated, and of
     statistics that layers keep as they are; parameters ``paused``, by a command, keep slots and settings.
+    ``rewritings`` change the graph of the network, one after the other.
     """
 
     network: Network
@@ -73,6 +76,7 @@ class Model:
     frozen: frozenset[str] = frozenset()
     paused: frozenset[str] = frozenset()
     units: Units = Units()
+    rewritings: Mapping[str, Rewriting] = field(factory=dict)
 
     @cached_property
     def _kinds(self) -> Mapping[str, frozenset[str]]:
@@ -182,25 +186,49 @@ class Model:
         return result
 
     def slots(self) -> dict[tuple[str, str], tuple[Spec, Slot]]:
-        """Return the slots of all optimisers by address and name."""
+        """Return the slots of all optimisers by address and name; the address of shared ones is the head and a dot."""
         slots = dict[tuple[str, str], tuple[Spec, Slot]]()
         for head, owner in self.optimisers.items():
             with introduce_errors(head, owner.type):
+                costs, scalar = len(owner.minimises or self.network.costs), Spec((), self.precision)
                 for address, spec in self.tuned_parameters(head).items():
                     declared = owner.type.declare_slots(address, spec, self.tags)
-                    costs = len(owner.minimises or self.network.costs)
                     slots |= {(address, name): (slot.spec(spec, costs), slot) for name, slot in declared.items()}
+                shared = owner.type.declare_shared_slots()
+                slots |= {(f"{head}.", name): (slot.spec(scalar, costs), slot) for name, slot in shared.items()}
         return slots
 
     def slot(self, address: str, name: str) -> str:
-        """Return the name in the state of a parameter's slot."""
-        return f"{self.owners[address]}.slots.{address}.{name}"
+        """Return the name in the state of a slot."""
+        shared = address.endswith(".")
+        return f"{address}slots.{name}" if shared else f"{self.owners[address]}.slots.{address}.{name}"
 
-    def first_slots(self) -> dict[str, np.ndarray]:
-        """Return the initial values of the slots, and of the numbers of updates."""
-        arrays = {self.slot(*place): np.full(s.shape, t.fill, s.dtype) for place, (s, t) in self.slots().items()}
+    def slot_names(self) -> list[str]:
+        """Return the names in the state of slots, of numbers of updates, and of what :meth:`scales` returns."""
+        return [
+            *(self.slot(*place) for place in self.slots()),
+            *(f"{head}.step" for head in self.heads),
+            *self.scales(),
+        ]
+
+    def first_slots(self, read: Callable[[str], Any], held: Collection[str] = ()) -> dict[str, np.ndarray]:
+        """Return the initial values of the slots, and of the numbers of updates, other than those ``held``.
+
+        ``read`` returns the values of a parameter on the host, by its name in the state.
+        """
+        slots = {self.slot(*place): (place[0], *entry) for place, entry in self.slots().items()}
+        arrays = {
+            name: slot.initial(spec, read(LAYERS + address) if slot.copies_parameter else None)
+            for name, (address, spec, slot) in slots.items()
+            if name not in held
+        }
         arrays |= {f"{head}.step": np.zeros((), np.int32) for head in self.heads}
-        return {**arrays, **self.scales()}
+        return {name: value for name, value in {**arrays, **self.scales()}.items() if name not in held}
+
+    def copying_slots(self, address: str, value: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the values of the slots that copy a parameter, once it has been set."""
+        own = {name: entry for (owner, name), entry in self.slots().items() if owner == address}
+        return {self.slot(address, n): t.initial(s, value) for n, (s, t) in own.items() if t.copies_parameter}
 
     def scales(self) -> dict[str, np.ndarray]:
         """Return the initial factor of each optimiser's loss, and the numbers of steps since it was right, and skipped.

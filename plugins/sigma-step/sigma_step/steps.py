@@ -136,6 +136,7 @@ class Steps:
     moment: Moment
     done: int = 0  # iterations of the present epoch
     per_epoch: int = 1
+    end: int | None = None  # the iteration at which training ends, if that is known
 
     @property
     def iteration_in_epoch(self) -> int:
@@ -156,7 +157,8 @@ class Steps:
     def steer(self, step: Step, n: int = 1, offset: int = 0) -> dict[str, Any]:
         """Return the live values of ``n`` iterations of a step, ``offset`` iterations from now."""
         now = self.moment
-        return self.live.values_at(step, Span(now.iteration + offset, n, now.epoch, self.done + offset, self.per_epoch))
+        span = Span(now.iteration + offset, n, now.epoch, self.done + offset, self.per_epoch, self.end)
+        return self.live.values_at(step, span)
 
     def to_device(self) -> Steps:
         """Return the same steps with their arrays, which are on the host, copied to the device."""

@@ -1,4 +1,4 @@
-"""Other weights to evaluate with, such as averages: those that modifiers keep in slots named ``weights``."""
+"""Other weights to evaluate with, such as averages: those that modifiers and optimisers keep in slots ``weights``."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 
 from sigma_kernel.errors import SigmaConfigError, suggest_name
-from sigma_step.model import LAYERS, OPTIMISERS
+from sigma_step.model import LAYERS, ONLY, OPTIMISERS
 
 PLACE, SLOT = ".modifiers.", ".weights"  # optimiser.slots.1-dense.biases.modifiers.average.weights
+OTHERS = ".transforms."  # which offer none
 
 
 def weight_slots(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return the slots of such weights among names of the state: by modifier, by parameter."""
+    """Return the slots of such weights among names of the state: by modifier, or ``optimiser``, by parameter."""
     slots: dict[str, dict[str, str]] = {}
     for name in names:
-        slot, place, modifier = name.removesuffix(SLOT).rpartition(PLACE)
-        if name.startswith(OPTIMISERS) and name.endswith(SLOT) and place:
-            slots.setdefault(modifier, {})[LAYERS + slot.partition(".slots.")[2]] = name
+        slot = name.removesuffix(SLOT).partition(".slots.")[2] if name.startswith(OPTIMISERS) else ""
+        if name.endswith(SLOT) and slot and OTHERS not in slot:
+            address, _, modifier = slot.partition(PLACE)
+            slots.setdefault(modifier or ONLY, {})[LAYERS + address] = name
     return slots
 
 
@@ -33,10 +35,11 @@ def check_weights(where: str, modifier: str, names: Iterable[str]) -> None:
 def apply_weights(arrays: Mapping[str, Any], modifier: str, host: Callable[[Any], np.ndarray]) -> dict[str, Any]:
     """Return a state with the weights that a modifier keeps in place of the parameters; of none, as it is.
 
-    A parameter whose slot ``count`` is 0 has had no update, and stays.
+    A parameter with a slot ``count`` of 0 has had no update, and stays.
     """
     if not modifier:
         return dict(arrays)
     check_weights("weights", modifier, arrays)
     slots = weight_slots(arrays)[modifier]
-    return {**arrays, **{a: arrays[x] for a, x in slots.items() if host(arrays[x.removesuffix(SLOT) + ".count"]) > 0}}
+    counts = {a: arrays.get(name.removesuffix(SLOT) + ".count") for a, name in slots.items()}
+    return {**arrays, **{a: arrays[name] for a, name in slots.items() if counts[a] is None or host(counts[a]) > 0}}

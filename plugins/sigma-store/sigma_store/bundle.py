@@ -21,6 +21,7 @@ from typing import Any
 
 from attrs import define, field
 
+from sigma_kernel.contracts.media import FOLDER, KEY
 from sigma_kernel.contracts.storing import Log
 from sigma_kernel.encoding import json_document
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
@@ -28,18 +29,19 @@ from sigma_store import files
 from sigma_store.chain import HASH, JournalExcerpt, chain_row, hash_of
 from sigma_store.checkpoints.store import ARRAYS, MANIFEST, SEAL, encode_manifest, read_manifest, seal
 from sigma_store.excerpt import history
-from sigma_store.folders import CHECKPOINTS, CONFIG, CURVES, JOURNAL, OLDER_METRICS, WrittenFolder, is_locked
+from sigma_store.folders import CHECKPOINTS, CONFIG, CURVES, JOURNAL, MEDIA, OLDER_METRICS, WrittenFolder, is_locked
 from sigma_store.regular import open_regular
 from sigma_store.run_folder import INITIAL, create
 
 COVER, FORMAT = "bundle.json", 1
-COPIED = (CURVES, OLDER_METRICS)  # files that are copied as they are
+COPIED = (CURVES, OLDER_METRICS, MEDIA)  # files that are copied as they are
 MEMBERS, LARGEST, DENSEST = 100_000, 1 << 36, 1100  # files, their bytes, and their bytes by one of the archive
 PIECE = 1 << 20  # bytes
 _FILES = "|".join(map(re.escape, (ARRAYS, MANIFEST, SEAL)))
 _LABEL = r"[0-9]{1,19}(?:\.(?:branch|edited)-[0-9]{1,19})?"
 INNER = re.compile(
     rf"{re.escape(CONFIG)}|{re.escape(JOURNAL)}|{'|'.join(map(re.escape, COPIED))}|[a-z]{{1,40}}\.json"
+    rf"|{FOLDER}{KEY.pattern}"
     rf"|(?:{CHECKPOINTS}/[\w-]{{1,100}}/{_LABEL}|{INITIAL}/[\w-]{{1,100}})/(?:{_FILES})"
 )
 NAME = re.compile(r"\w[\w.-]{0,99}")
@@ -103,14 +105,14 @@ def pack_run(
             _pack_journal(archive, journal, renewal, {hash for folder in folders for hash in _hashes(folder)})
             for folder in folders:
                 _pack_checkpoint(archive, folder, folder.relative_to(run).as_posix(), renewal)
-            for each in filter(lambda name: (run / name).is_file(), COPIED):
+            for each in [*filter(lambda name: (run / name).is_file(), COPIED), *_list_media(run)]:
                 _pack_file(archive, run / each, each, secret)
         part.replace(path)
     except OSError as error:
         raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. Choose another file.") from error
     finally:
         part.unlink(missing_ok=True)
-    packed = {*documents, JOURNAL, CHECKPOINTS, INITIAL, *COPIED}
+    packed = {*documents, JOURNAL, CHECKPOINTS, INITIAL, FOLDER.rstrip("/"), *COPIED}
     return sorted(entry.name for entry in run.iterdir() if entry.name not in packed)
 
 
@@ -121,6 +123,13 @@ def _list_checkpoints(run: Path) -> Iterator[Path]:
             inner = f"{folder.relative_to(run).as_posix()}/{MANIFEST}"
             if INNER.fullmatch(inner) and not any(map(os.path.islink, (folder, folder.parent, folder.parent.parent))):
                 yield folder
+
+
+def _list_media(run: Path) -> list[str]:
+    """Return the files of media, if their folder is not a link."""
+    folder = run / FOLDER
+    names = [] if folder.is_symlink() or not folder.is_dir() else [path.name for path in folder.iterdir()]
+    return [f"{FOLDER}{name}" for name in sorted(filter(KEY.fullmatch, names))]
 
 
 def _hashes(folder: Path) -> Iterator[str]:

@@ -71,6 +71,17 @@ def put_soon(path: Path, data: bytes, home: WrittenFolder) -> None:
         raise SigmaStateError(f"{path}: cannot be written: {error.strerror}. {remedy}.") from error
 
 
+def remove(path: Path, home: WrittenFolder) -> None:
+    """Remove a file in a folder, or in folders below it, if it is there; raise SigmaStateError if that fails."""
+    try:
+        with home.open(*path.relative_to(home.path).parent.parts) as folder:
+            (folder / path.name).unlink(missing_ok=True)
+    except FileNotFoundError:
+        return  # nor is its folder
+    except OSError as error:
+        raise SigmaStateError(f"{path}: cannot be removed: {error.strerror}. Make its folder writable.") from error
+
+
 def put_bytes(path: Path, data: bytes) -> None:
     """Write a new file, and wait until it is on the disk."""
     with path.open("xb") as file:

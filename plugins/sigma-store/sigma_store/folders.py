@@ -16,7 +16,7 @@ from attrs import define, field
 from sigma_kernel.errors import SigmaStateError
 
 CONFIG, LOCK = "config.toml", ".lock"  # the names of the file that makes a folder that of a run, and of the lock file
-JOURNAL, CURVES, CHECKPOINTS = "journal.jsonl", "curves.bin", "checkpoints"
+JOURNAL, CURVES, CHECKPOINTS, MEDIA = "journal.jsonl", "curves.bin", "checkpoints", "media.jsonl"
 OLDER_METRICS = "metrics.jsonl"  # of runs that have no curves, or of before they were continued
 NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP}  # of file systems without locks, such as some on clusters
 

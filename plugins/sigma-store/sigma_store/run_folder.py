@@ -1,7 +1,8 @@
 """The run folder of an environment: create or reopen it, lock it, and write to it in the background.
 
 It holds ``config.toml`` (resolved), ``plugins.json``, ``journal.jsonl``, ``curves.bin``, ``summary.json``,
-``curves.svg``, ``checkpoints/<trainer>/<iteration>/``, and the lock file.
+``curves.svg``, ``checkpoints/<trainer>/<iteration>/``, the lock file, and where hooks publish media ``media.jsonl`` and
+``media/``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from datetime import datetime
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 
@@ -38,6 +40,7 @@ from sigma_store.folders import (
     CURVES,
     JOURNAL,
     LOCK,
+    MEDIA,
     OLDER_METRICS,
     WrittenFolder,
     flock,
@@ -45,10 +48,11 @@ from sigma_store.folders import (
     run_folders,
 )
 from sigma_store.journal import JournalFile, Lines
+from sigma_store.media_file import MediaLines, read_media
 from sigma_store.regular import IRREGULAR
 
 NETWORK = (CONFIG, CHECKPOINTS, "plugins.json")  # entries of a saved network
-ROWS = {"journal": (JOURNAL,), "metrics": (OLDER_METRICS, CURVES)}  # the files of rows
+ROWS = {"journal": (JOURNAL,), "metrics": (OLDER_METRICS, CURVES), "media": (MEDIA,)}  # the files of rows
 INITIAL = "initial"  # folder of initial values that came from outside, by trainer
 
 
@@ -64,6 +68,7 @@ class FolderRun(StoredRun):
     fill: Callable[[StoredRun], None]
     journal: storing.Journal = field(factory=NoRows)
     metrics: RowWriter = field(factory=NoRows)
+    media_log: RowWriter = field(factory=NoRows)
     _claim: ExitStack | None = None  # the lock on the folder
     _savers: dict[str, Saver] = field(factory=dict)
     _text: str = ""  # of config.toml
@@ -117,6 +122,7 @@ class FolderRun(StoredRun):
         self._text, digest = text, files.digest(text.encode())
         self.journal = JournalFile(self.path / JOURNAL, self.log, self._mend, self.home, digest, part)
         self.metrics = CurvesFile(self.path / CURVES, self.log, self._mend, self.home)
+        self.media_log = MediaLines(partial(Lines, self.path / MEDIA, self.log, self._mend, self.home))
 
     def _mend(self) -> None:
         """Restore files deleted from the run folder; the next checkpoint restores its own files."""
@@ -139,6 +145,10 @@ class FolderRun(StoredRun):
         else:
             files.put(path, data, self.home)
         return path
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there; raise SigmaStateError if that fails."""
+        files.remove(self.path / name, self.home)
 
     # -- one process at a time -----------------------------------------------------------------------------------------
     def lock(self) -> None:
@@ -212,6 +222,10 @@ class FolderRun(StoredRun):
     def metric_rows(self, log: Log) -> Iterator[Row]:
         """Yield the rows of metrics; none if their file was removed or replaced."""
         return rows(self.path, log) if self._has_metrics() else iter(())
+
+    def media_rows(self, log: Log) -> Iterator[Row]:
+        """Yield the rows of ``media.jsonl``; raise SigmaCheckpointError if it is not a regular file."""
+        return read_media(self.path / MEDIA, log)
 
     def curves(self, log: Log, window: Window = EVERYTHING) -> Mapping[str, BranchedCurves]:
         """Return the metrics of each trainer, read as far as they are in the window."""

@@ -16,6 +16,7 @@ from sigma_testing.criteria import CriterionSuite as CriterionSuite
 from sigma_testing.data import DatasetSuite as DatasetSuite
 from sigma_testing.data import PreprocessorSuite as PreprocessorSuite
 from sigma_testing.data import SourceSuite as SourceSuite
+from sigma_testing.determinism import DeterministicSuite as DeterministicSuite
 from sigma_testing.doing import Do as Do
 from sigma_testing.encoders import EncoderSuite as EncoderSuite
 from sigma_testing.exporters import ExporterSuite as ExporterSuite
@@ -64,6 +65,7 @@ from sigma_testing.records import ExtractorSuite as ExtractorSuite
 from sigma_testing.records import IteratorSuite as IteratorSuite
 from sigma_testing.records import Memory as Memory
 from sigma_testing.records import ReaderSuite as ReaderSuite
+from sigma_testing.rewritings import RewritingSuite as RewritingSuite
 from sigma_testing.steering import Descent as Descent
 from sigma_testing.steering import Desk as Desk
 from sigma_testing.steering import Note as Note

@@ -14,17 +14,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from sigma_kernel.contracts import Augmentation
 from sigma_kernel.graph.random import RowDraws
-from sigma_testing.suite import Suite, alike
+from sigma_testing.determinism import DeterministicSuite
+from sigma_testing.suite import alike
 
 OTHER = "a section of others"
 
 
-class AugmentationSuite(Suite):
+class AugmentationSuite(DeterministicSuite):
     """Conformance tests of an augmentation: inherit, and override :meth:`make` and :meth:`sections`."""
 
     @abstractmethod
@@ -50,6 +52,10 @@ class AugmentationSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.make().augment(self.sections(), RowDraws(1, 0, 0, self.all_rows))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the rows of two epochs."""
+        return {"rows": [self.augment(self.all_rows, epoch) for epoch in range(2)]}
 
     def test_sections_keep_their_names_shapes_and_dtypes(self) -> None:
         """Return all sections, each with the shape and the dtype that it had."""

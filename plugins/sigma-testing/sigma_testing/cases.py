@@ -57,7 +57,7 @@ def samples() -> dict[str, tuple[Sample, ...]]:
     """Return the samples of every op by its name."""
     table: dict[str, list[Sample]] = {}
     groups = _arithmetic, _whole_numbers, _selection, _form, _gathering, _windows, _random, _scans, _composites
-    for sample in (sample for group in groups for sample in group()):
+    for sample in (sample for group in (*groups, _matrices) for sample in group()):
         table.setdefault(sample.op, []).append(sample)
     table["part"] = table["scan"]
     return {name: tuple(rows) for name, rows in table.items()}
@@ -136,13 +136,25 @@ def _selection() -> list[Sample]:
 
 
 def _form() -> list[Sample]:
-    x = _floats(2, 3, 5)
+    x, word = _floats(2, 3, 5), _integers(4, 3, dtype="uint32") * 613566757  # large enough to wrap
     axes: tuple[tuple[int, ...], ...] = ((0,), (1,), (2,), (0, 2), (0, 1, 2), ())
     return [
         *(Sample(op, (x,), {"axis": axis}) for op in ("sum", "max") for axis in axes),
         *(Sample("argmax", (x,), {"axis": axis}) for axis in range(3)),
         Sample("argmax", (np.array([[1, 3, 3], [2, 2, 0]], "int32"),), {"axis": 1}),
         Sample("sum", (_integers(4, 3),), {"axis": (1,)}),
+        *(Sample("prod", (x,), {"axis": axis}) for axis in axes),
+        *(Sample("prod", (whole,), {"axis": (1,)}) for whole in (_integers(4, 3) - 1, word)),
+        *(Sample("cumsum", (x,), {"axis": axis, "reverse": axis == 1}) for axis in range(3)),
+        *(Sample("cumsum", (word,), {"axis": 1, "reverse": reverse}) for reverse in (False, True)),
+        *(Sample(op, (x,), {"axis": i, "descending": i == 1}) for op in ("argsort", "sort") for i in range(3)),
+        *(
+            Sample(op, (values,), {"axis": 1, "descending": descending})
+            for op in ("argsort", "sort")
+            for values in (_integers(3, 7, below=3) - 1, word, np.array([[1.5, 3.0, 3.0, 1.5], [2.5, 0.5, 2.5, 2.5]]))
+            for descending in (False, True)
+            if op == "argsort" or values.dtype != np.float64  # entries that are equal have no derivative
+        ),
         *(Sample("reshape", (x,), {"shape": shape}) for shape in ((6, 5), (30,), (1, 2, 15, 1))),
         *(Sample("permute", (x,), {"axes": order}) for order in ((2, 0, 1), (0, 2, 1), (0, 1, 2))),
         *(Sample("stretch", (_floats(*shape),), {"shape": (2, 3, 5)}) for shape in ((3, 1), (2, 3, 5), (), (1, 5))),
@@ -210,6 +222,20 @@ def _pools(shape: Sequence[int], how: Mapping[str, Any]) -> list[Sample]:
 
 def _key(row: int = 0) -> tuple[np.ndarray, ...]:
     return np.array([0xA4093822, 0x299F31D0], "uint32"), *(np.array(x, "uint32") for x in (0xFFFFFFFF, row, 17))
+
+
+def _matrices() -> list[Sample]:
+    """Return linear algebra of matrices far from singular, with singular values far from each other, and transforms."""
+    square = _floats(2, 3, 3) + 3.0 * np.eye(3)
+    positive = square @ square.swapaxes(1, 2)
+    tall, wide = (_floats(*s) * 0.3 + np.eye(*s[-2:]) * [5.0, 3.0, 1.5][: s[-1]] for s in ((2, 4, 3), (2, 3)))
+    return [
+        *(Sample("solve", pair) for pair in ((square, _floats(2, 3, 2)), (square[0], _floats(2, 3, 1)))),
+        *(Sample("cholesky", (x,)) for x in (positive, positive[0, :1, :1])),
+        *(Sample("svd", (x,)) for x in (square, tall, wide, _floats(1, 3))),
+        *(Sample("rfft", (_floats(*shape),)) for shape in ((2, 3, 5), (3, 8), (2, 1), (2,))),
+        *(Sample("irfft", (_floats(2, n // 2 + 1, 2),), {"n": n}) for n in (5, 6, 1, 2)),
+    ]
 
 
 def _random() -> list[Sample]:

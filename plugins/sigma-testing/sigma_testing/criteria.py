@@ -23,10 +23,10 @@ from typing import Any
 
 from sigma_kernel.clock import Moment
 from sigma_kernel.criteria import Criterion
-from sigma_testing.suite import Suite
+from sigma_testing.determinism import DeterministicSuite
 
 
-class CriterionSuite(Suite):
+class CriterionSuite(DeterministicSuite):
     """Conformance tests of a criterion: inherit, and override the three abstract methods."""
 
     @abstractmethod
@@ -51,6 +51,10 @@ class CriterionSuite(Suite):
             assert answer is None or type(answer) is bool, f"it answers {answer!r}. Answer True, False or None."
             answers.append(answer)
         return answers
+
+    def results(self) -> Mapping[str, Any]:
+        """Return its answers."""
+        return {"answers": self.answers(self.rows())}
 
     def test_it_declares_a_list_of_addresses(self) -> None:
         """Return a tuple or a list of addresses from addresses()."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from types import SimpleNamespace
@@ -30,6 +30,7 @@ from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, symbol
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.processes import other_process
 from sigma_testing.suite import Suite, alike
 
@@ -67,7 +68,7 @@ class SourceSuite(Suite):
         assert source.name in str(caught.value)
 
 
-class DatasetSuite(Suite):
+class DatasetSuite(DeterministicSuite):
     """Conformance tests of a dataset: inherit, and override :meth:`make`."""
 
     @abstractmethod
@@ -77,6 +78,11 @@ class DatasetSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.make().block(0)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the rows of the first blocks."""
+        dataset = self.make()
+        return {"rows": [dataset.block(number) for number in range(min(dataset.blocks, 4))]}
 
     def test_blocks_have_the_declared_shapes_and_dtypes(self) -> None:
         """Let `sections` and rows() say what block() returns."""
@@ -232,7 +238,7 @@ class _Lazy(Iterable[np.ndarray]):
         return iter(self.blocks)
 
 
-class PreprocessorSuite(Suite):
+class PreprocessorSuite(DeterministicSuite):
     """Conformance tests of a preprocessor: inherit, and override the two abstract methods."""
 
     @abstractmethod
@@ -247,6 +253,12 @@ class PreprocessorSuite(Suite):
         """Make it, and use it once."""
         preprocessor, values = self.make(), self.values()
         preprocessor.apply(values, preprocessor.fit([values]))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the fitted values, and the rows that they transform."""
+        preprocessor, values = self.make(), self.values()
+        fitted = preprocessor.fit([values])
+        return {"fitted values": fitted, "rows": preprocessor.apply(values, fitted)}
 
     def test_it_keeps_the_rows_and_does_not_modify_its_input(self) -> None:
         """Return a new array with as many rows from apply()."""
@@ -350,6 +362,16 @@ class PreprocessorSuite(Suite):
         fitted = preprocessor.fit([values])
         many, row = preprocessor.apply(values, fitted), preprocessor.apply(values[:1], fitted)
         assert (row.dtype, row.shape) == (many.dtype, (1, *many.shape[1:]))
+
+    def test_floats_do_not_become_wider(self) -> None:
+        """Round to the dtype of the values: fitted values in float64 would double the memory of data in float32."""
+        preprocessor, values = self.make(), self.values()
+        if values.dtype.kind != "f" or preprocessor.casts:
+            return
+        for given in (values.astype(dtype) for dtype in (np.float32, np.float64)):
+            changed = preprocessor.apply(given, preprocessor.fit([given])).dtype
+            kept = changed.kind != "f" or changed.itemsize <= given.itemsize
+            assert kept, f"apply() makes {changed} of {given.dtype}. If it must, declare `casts = True`"
 
     def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:
         """Merge the statistics of blocks weighted by their rows."""

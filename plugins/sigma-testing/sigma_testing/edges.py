@@ -60,6 +60,11 @@ TIES = {
     "minimum": Tie(_halves(f.minimum), PAIRS, [0.5, 0.5, 1, 0.5, 0.5, 0]),
     "max": Tie(lambda x: f.max(x), [1.0, 3.0, 3.0], [0, 0.5, 0.5]),
     "min": Tie(lambda x: f.min(x), [1.0, 1.0, 3.0], [0.5, 0.5, 0]),
+    "prod": Tie(f.prod, [0.0, 2.0, 3.0], [6, 0, 0], [5, 3, 2]),
+    "prod of several zeros": Tie(f.prod, [0.0, 0.0, 3.0], [0, 0, 0], [3, 3, 0]),
+    "sort": Tie(lambda x: f.sort(x) * np.arange(4.0), [3.0, 1.0, 3.0, 1.0], [2, 0, 3, 1]),
+    "sort downwards": Tie(lambda x: f.sort(x, descending=True) * np.arange(4.0), [3.0, 1.0, 3.0, 1.0], [0, 2, 1, 3]),
+    "top_k": Tie(lambda x: f.top_k(x, 2)[0] * np.arange(1.0, 3.0), [3.0, 1.0, 3.0, 3.0], [1, 0, 2, 0]),
     "max_pool": Tie(lambda x: f.max_pool(x, 2), [[[3.0, 3.0, 1.0, 2.0]]], [[[1, 0, 0, 1]]]),
     "max_pool over others": Tie(lambda x: f.max_pool(x, 3, 2, 1), [[[3.0, 3.0, 3.0, 1.0]]], [[[1, 1, 0, 0]]]),
     "where": Tie(lambda x: f.where(x > 0.0, x * 2.0, x * 3.0), ZEROS, [3, 3, 3, 2]),
@@ -85,7 +90,7 @@ GUARDED = {  # functions under ``where``: elsewhere, their slopes may be anythin
 
 def edges() -> Iterator[Sample]:
     """Yield the edge cases of all ops."""
-    for group in (_elementwise, _integers, _casts, _narrow, _reductions, _places, _products, _composites):
+    for group in (_elementwise, _integers, _casts, _narrow, _reductions, _places, _products, _composites, _matrices):
         yield from group()
 
 
@@ -122,7 +127,8 @@ def _integers() -> Iterator[Sample]:
         yield from (Sample(op, (x,)) for op in elementwise(shapes.same, NUMBERS))
         yield from (Sample(op, (x[:, None], x)) for op in elementwise(shapes.binary, NUMBERS))
         yield from (Sample("mod", (x, np.array(y).astype(dtype))) for y in (0, -1, -3, 5))
-        yield from (Sample(op, (x,), {"axis": (0,)}) for op in ("sum", "max"))
+        yield from (Sample(op, (x,), {"axis": (0,)}) for op in ("sum", "max", "prod"))
+        yield from _orders(x[[3, 0, 7, 3, 0]], 0)
         yield from (Sample("cast", (x,), {"dtype": other}) for other in (*INTEGERS, "bool", "float32", "float64"))
         yield Sample("matmul", (x[None], x[:, None]))
 
@@ -141,18 +147,30 @@ def _narrow() -> Iterator[Sample]:
 
 
 def _reductions() -> Iterator[Sample]:
+    yield from _orders(np.concatenate([FLOATS, FLOATS[::-1]]), 0)
     tied = np.array([[1.0, 3.0, 3.0], [np.nan, 1.0, np.nan], [-np.inf] * 3, [np.inf, -np.inf, 2.0], [0.0, 5.0, np.nan]])
     for axis in (0, 1):
         yield from (Sample(op, (tied,), {"axis": (axis,)}) for op in ("sum", "max"))
         yield from (Sample(op, (tied,), {"axis": axis}) for op in ("argmax", "softmax", "log_softmax"))
+        yield from _orders(tied, axis)
     for shape in ((0,), (0, 3), (3, 0), (2, 0, 3)):
         axes = [(k,) for k in range(len(shape))]
         yield from (Sample("sum", (np.ones(shape),), {"axis": axis}) for axis in [*axes, tuple(range(len(shape)))])
         yield from (Sample("max", (np.ones(shape),), {"axis": axis}) for axis in axes if shape[axis[0]])
+        yield from (Sample("prod", (np.ones(shape),), {"axis": axis}) for axis in axes)
+        yield from (sample for (axis,) in axes for sample in _orders(np.ones(shape), axis))
         yield from (Sample("concat", (np.ones(shape), np.ones(shape)), {"axis": axis}) for (axis,) in axes)
     how: dict[str, Any] = {"window": (1, 2), "stride": (1, 1), "padding": ((0, 0), (1, 0))}
     for x in (tied[None, None], np.zeros((0, 2, 3, 4))):
         yield from (Sample(op, (x,), how) for op in ("max_pool", "pool_argmax", "sum_pool"))
+
+
+def _orders(x: np.ndarray, axis: int) -> Iterator[Sample]:
+    """Yield ops along an axis, whose order is defined for NaN and for equal entries."""
+    yield Sample("prod", (x,), {"axis": (axis,)})
+    for turned in (False, True):
+        yield Sample("cumsum", (x,), {"axis": axis, "reverse": turned})
+        yield from (Sample(op, (x,), {"axis": axis, "descending": turned}) for op in ("argsort", "sort"))
 
 
 def _places() -> Iterator[Sample]:
@@ -187,3 +205,23 @@ def _composites() -> Iterator[Sample]:
             operands = np.ones((*lead, classes)), np.zeros(lead, "int32")
             yield Sample("softmax_cross_entropy", operands)
     yield Sample("layer_norm", (np.full((2, 3), 4.0), np.ones(3), np.ones(3)), {"epsilon": 1e-5})
+
+
+def _matrices() -> Iterator[Sample]:
+    """Yield matrices without a result among others, and signals that are not finite; empty ones, and single numbers."""
+    identity = np.eye(2)
+    several = np.stack(
+        [2 * identity, 0 * identity, np.full((2, 2), np.nan), np.diag([np.inf, 1.0]), -identity, identity]
+    )
+    yield Sample("solve", (several, np.ones((2, 3))))
+    yield Sample("solve", (identity, np.array([[1.0, np.inf], [np.nan, 0.0]])))
+    yield Sample("cholesky", (several,))
+    yield Sample("svd", (several[2:4],))
+    for shape in ((0, 0), (0, 2, 2), (2, 0, 0), (1, 1)):
+        yield Sample("solve", (np.full(shape, -2.0), np.ones((*shape[:-1], 3))))
+        yield Sample("cholesky", (np.full(shape, 4.0),))
+    yield from (Sample("svd", (np.full(shape, -2.0),)) for shape in ((0, 3), (3, 0), (0, 2, 3), (1, 1)))
+    signals = np.array([[1.0, 2.0, 3.0, 4.0], [0.0, np.nan, 0.0, 0.0], [np.inf, 0.0, 0.0, 0.0], [0.0] * 4])
+    yield from (Sample("rfft", (x,)) for x in (signals, signals[:, :1], np.zeros((0, 3)), np.ones(1)))
+    yield from (Sample("irfft", (signals.reshape(4, 2, 2),), {"n": n}) for n in (2, 3))
+    yield Sample("irfft", (np.zeros((0, 2, 2)),), {"n": 2})

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -27,7 +27,7 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Encoder
 from sigma_kernel.errors import SigmaDataError
-from sigma_testing.suite import Suite
+from sigma_testing.determinism import DeterministicSuite
 
 KINDS = {"number", "boolean", "category", "date", "text", "identifier", "constant"}
 
@@ -50,7 +50,7 @@ def _attempt(method: Callable[..., Any], *given: Any) -> tuple[Any, int | None]:
         return None, -1 if error.row is None else error.row
 
 
-class EncoderSuite(Suite):
+class EncoderSuite(DeterministicSuite):
     """Conformance tests of an encoder: inherit, and override :meth:`make`, :meth:`column` and :meth:`unseen`."""
 
     @abstractmethod
@@ -79,6 +79,11 @@ class EncoderSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.make().apply(self.column(), self.fit())
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the fitted state, and the names and the values of the encoded rows."""
+        encoder, state = self.make(), self.fit()
+        return {"state": state, "names": encoder.names("a", state), "values": encoder.apply(self.column(), state)}
 
     def test_it_declares_the_kinds_of_columns_that_it_takes(self) -> None:
         """Set `kinds` to a tuple of names, and `section` to a name."""

@@ -10,10 +10,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from attrs import evolve
@@ -21,7 +22,7 @@ from attrs import evolve
 from sigma_kernel import functions as f
 from sigma_kernel.contracts import Exporter, Inference, Step
 from sigma_kernel.graph.node import Graph, symbol
-from sigma_testing.suite import Suite
+from sigma_testing.determinism import DeterministicSuite
 
 LAYERS = "network.layers."
 FILE = "some model.file"  # an exporter has no say in the name
@@ -45,7 +46,7 @@ def inference() -> Inference:
     return Inference(text, ("no", "yes"), arrays, step, {})
 
 
-class ExporterSuite(Suite):
+class ExporterSuite(DeterministicSuite):
     """Conformance tests of an exporter: inherit, and override :meth:`make`."""
 
     @abstractmethod
@@ -68,6 +69,10 @@ class ExporterSuite(Suite):
             names = ", ".join(sorted(path.name for path in stray))
             assert not stray, f"{names}: is outside the folder of the file. Write only beside the path that is given."
             return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the files."""
+        return {"files": self.export_files()}
 
     def test_it_writes_the_file_it_is_asked_for(self) -> None:
         """Write exactly the given path, with its extension."""

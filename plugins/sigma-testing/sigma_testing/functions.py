@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import pickle
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -31,12 +31,13 @@ from sigma_kernel.graph.node import FLOATS, MEANINGS, OPS, Graph, Node, Spec, sy
 from sigma_kernel.graph.ops import Op
 from sigma_kernel.graph.rewriting import rewrite
 from sigma_testing.cases import Sample
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.gradients import SCALES, Slopes
 from sigma_testing.null import NullBackend
-from sigma_testing.suite import Suite, alike
+from sigma_testing.suite import alike
 
 
-class ActivationSuite(Suite):
+class ActivationSuite(DeterministicSuite):
     """Conformance tests of an activation: inherit, and override the two abstract methods."""
 
     scales: ClassVar[Sequence[float]] = SCALES  # of inputs at which gradients are checked
@@ -62,6 +63,11 @@ class ActivationSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.run(np.ones((3, 5)))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the values and the gradients for numbers of every size."""
+        slopes, values = self._slopes(3), self.values()
+        return {"values": self.run(values), "gradients": slopes.run([values[:3]])[1:-1]}
 
     def test_it_is_what_others_compute(self) -> None:
         """Compare with ``expected`` in both precisions."""
@@ -112,7 +118,7 @@ class ActivationSuite(Suite):
         assert trace(self.make(), spec) == trace(self.make(), spec)
 
 
-class OpSuite(Suite):
+class OpSuite(DeterministicSuite):
     """Conformance tests of a plugin's op: inherit, and override the two abstract methods.
 
     The op is run on :meth:`backends`; by default on one that computes the meanings of ops.
@@ -143,6 +149,15 @@ class OpSuite(Suite):
         """Make it, and use it once."""
         for sample in self.samples():
             self._result(sample.graph(), *sample.arrays)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the values and the gradients for the samples."""
+        graphs = [(sample.graph(), sample.arrays) for sample in self.samples()]
+        slopes = [(self._slopes(graph, graph.outputs[0]), arrays) for graph, arrays in graphs]
+        return {
+            "values": [self._result(graph, *arrays) for graph, arrays in graphs],
+            "gradients": [slope.run(arrays)[1:-1] for slope, arrays in slopes if slope],
+        }
 
     def test_it_is_in_the_table_under_the_name_of_its_distribution(self) -> None:
         """Make it with op("distribution:name", ...)."""

@@ -6,7 +6,8 @@ Run this in the root of a project whose packages are installed in editable mode 
 
 Every package with lazy exports gets an ``__init__.pyi``, which shows its names to type checkers and editors. In
 Sigma's own project, the names of the rooms' components and the summaries of their commands are written to
-``sigma_kernel/plugins/rooms.json``, and those of elementwise ops to ``sigma_kernel/functions.py``.
+``sigma_kernel/plugins/rooms.json``, and those of elementwise ops to ``sigma_kernel/functions.py``; the index of plugins
+gets their rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from sigma_kernel.graph import ops
 from sigma_kernel.lazy import HEADER, Exports
 from sigma_kernel.plugins import rooms
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.discovery import Plugin
+from sigma_kernel.plugins.discovery import Plugin, requires
 
 
 def packages() -> Iterator[str]:
@@ -75,6 +76,8 @@ def table(plugins: Iterable[Plugin]) -> str:
         document["defaults"].setdefault(record.kind, {})[record.default_for] = record.full_name
     for record in (record for plugin in plugins for record in plugin.components if record.formerly):
         document["moved"].setdefault(record.kind, {})[record.formerly] = record.full_name
+    if required := requires("sigma-ml"):
+        document["default_set"] = " ".join(name for name in sorted(required) if name in document["offered"])
     for part in ("commands", "defaults", "moved", "offered"):
         document[part] = dict(sorted(document[part].items()))
     return json.dumps(document, indent=2) + "\n"
@@ -97,6 +100,9 @@ def generated_files(root: Path) -> dict[Path, str]:
     texts[Path(str(functions.__file__))] = reexports()
     own = catalogue().plugins
     texts[rooms.PATH] = table(plugin for plugin in own if _lies_below(plugin, root))
+    if find_spec("sigma_run") and rooms.PATH.is_relative_to(root):
+        index = import_module("sigma_run.published.index")
+        texts[index.PATH] = index.update_index(rooms.CLONE, json.loads(texts[rooms.PATH])["offered"])
     return {path: text for path, text in texts.items() if path.is_relative_to(root)}
 
 

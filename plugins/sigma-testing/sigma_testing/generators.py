@@ -15,19 +15,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import pytest
 
 from sigma_kernel.contracts import TextGenerator
 from sigma_kernel.errors import SigmaConfigError, SigmaDataError
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.steering import state_bytes
-from sigma_testing.suite import Suite
 
 WRONG = ({"length": -1}, {"length": 1.5}, {"temperature": -1.0}, {"temperature": float("nan")}, {"seed": -1})
 
 
-class GeneratorSuite(Suite):
+class GeneratorSuite(DeterministicSuite):
     """Conformance tests of a generator of text: inherit, and override :meth:`make`, :meth:`trainer` and ``text``."""
 
     text: ClassVar[str]  # which a network continues
@@ -51,6 +52,10 @@ class GeneratorSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.pieces(length=1)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return what continues the text."""
+        return {"text": self.pieces(seed=3)}
 
     def test_as_many_pieces_come_as_were_asked_for(self) -> None:
         """Yield `length` texts, none of them empty."""

@@ -23,7 +23,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, after, every
-from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Operator, Parameter
+from sigma_kernel.contracts import Context, CostLayer, Hook, HookContext, Layer, Media, Operator, Parameter
 from sigma_kernel.contracts.commanding import make_command
 from sigma_kernel.encoding import pack
 from sigma_kernel.environment import Environment
@@ -118,7 +118,7 @@ class Watched:
         return self.inner.losses(on, most)
 
     def publish(self, address: str, value: Any) -> None:
-        self.seen.published.append((address, pack(value)))
+        self.seen.published.append((address, pack(value.encode().hex() if isinstance(value, Media) else value)))
         self.inner.publish(address, value)
 
     def command(self, command: str, **arguments: Any) -> None:
@@ -188,6 +188,10 @@ class HookSuite(Suite):
         """Return the values for the hook to read, by address; 0.5 each by default."""
         return dict.fromkeys(self.make().reads, 0.5)
 
+    def desk(self, values: dict[str, Any] | None = None) -> Desk:
+        """Return a context for the hook alone; override it for hooks that need samples and outputs of other shapes."""
+        return Desk(values or {})
+
     def run(self, hook: Hook | None, late: bool = False) -> Seen:
         """Train with a hook, and with one that publishes its reads, ``late``: from the second epoch."""
         seen, given = Seen(), self.values()
@@ -224,12 +228,12 @@ class HookSuite(Suite):
 
     def test_it_runs_before_anything_has_been_published(self) -> None:
         """Expect None from context.read()."""
-        self.make().fire(Desk())
-        self.make().at_end(Desk())
+        self.make().fire(self.desk())
+        self.make().at_end(self.desk())
 
     def test_it_declares_that_it_ends_training(self) -> None:
         """Set `ends = True` in the class."""
-        hook, desk = self.make(), Desk(self.values())
+        hook, desk = self.make(), self.desk(self.values())
         for _ in range(12):
             hook.fire(desk)
         stops = "stop" in [command for command, _ in desk.commands]
@@ -237,14 +241,14 @@ class HookSuite(Suite):
 
     def test_its_memory_is_plain_data_and_is_its_only_state(self) -> None:
         """Keep numbers, strings, lists and dictionaries in context.memory."""
-        desk, other = Desk(self.values()), Desk(self.values())
+        desk, other = self.desk(self.values()), self.desk(self.values())
         hook = self.make()
         hook.fire(desk)
         hook.fire(desk)
         copied = json.loads(json.dumps(desk.memory))
         assert copied == desk.memory, "a hook's memory must be plain JSON values"
         hook.fire(other)
-        fresh = Desk(self.values())
+        fresh = self.desk(self.values())
         self.make().fire(fresh)
         assert other.memory == fresh.memory, "a hook must remember nothing outside its memory"
 

@@ -10,15 +10,18 @@ Inherit one in a plugin's tests and override ``make``::
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import Initialiser, Parameter
 from sigma_kernel.graph.random import Draw
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.processes import other_process
-from sigma_testing.suite import Suite, alike
+from sigma_testing.suite import alike
 
 
 def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: int = 0) -> np.ndarray:
@@ -26,7 +29,7 @@ def draw(initialiser: Initialiser, parameter: Parameter, seed: int = 0, stream: 
     return initialiser.values("2-dense.weights", parameter, Draw(seed, stream))
 
 
-class InitialiserSuite(Suite):
+class InitialiserSuite(DeterministicSuite):
     """Conformance tests of an initialiser, run on ``parameters``."""
 
     parameters: ClassVar[tuple[Parameter, ...]] = (
@@ -45,6 +48,10 @@ class InitialiserSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         draw(self.make(), self.parameters[0])
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the values of all parameters."""
+        return {"values": [draw(self.make(), parameter) for parameter in self.parameters]}
 
     def test_values_have_the_parameters_shape_in_float64(self) -> None:
         """Draw values for every parameter."""
@@ -82,6 +89,26 @@ class InitialiserSuite(Suite):
         initialiser = self.make()
         first = [draw(initialiser, parameter).tobytes() for parameter in self.parameters]
         assert alike([draw(initialiser, parameter).tobytes() for parameter in reversed(self.parameters)], first[::-1])
+
+    def test_values_are_fitted_to_the_rows_that_it_reads(self) -> None:
+        """Fit twice, and to rows that are ten times as large: return other values, and leave the given ones."""
+        initialiser = self.make()
+        for parameter in self.parameters if initialiser.reads_rows else ():
+            first = draw(initialiser, parameter)
+            rows = np.random.default_rng(0).normal(size=(initialiser.reads_rows, prod(parameter.shape)))
+            fitted = [_fit(initialiser, parameter, first, scale * rows) for scale in (1.0, 1.0, 10.0)]
+            wrong = [x for x in fitted if x.shape != first.shape or not np.isfinite(x).all()]
+            assert not wrong, f"fit() must return finite numbers of shape {first.shape}"
+            assert np.array_equal(fitted[0], fitted[1]), "fit() depends on something else than its arguments"
+            assert not np.array_equal(fitted[0], fitted[2]), "fit() ignores the rows: leave out `reads_rows`"
+
+
+def _fit(initialiser: Initialiser, parameter: Parameter, values: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the values fitted to a layer that multiplies each value by a column, and adds up those of a unit."""
+    given, shape = read_only(values), (len(rows), *parameter.shape)
+    return np.asarray(
+        initialiser.fit("2-dense.weights", parameter, given, lambda x: (rows.reshape(shape) * x).sum(axis=1))
+    )
 
 
 class RandomInitialiserSuite(InitialiserSuite):

@@ -24,7 +24,7 @@ import numpy as np
 from attrs import frozen
 
 from sigma_kernel.arrays import read_only
-from sigma_kernel.contracts import CostLayer, Layer
+from sigma_kernel.contracts import CostLayer, Layer, Parameter
 from sigma_kernel.errors import SigmaError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -34,9 +34,10 @@ from sigma_kernel.network.architecture import arguments, write
 from sigma_kernel.network.tracing import Continuation, Resolve, Shapes, Trace
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.resolver import Resolver
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.gradients import SCALES, Slopes
 from sigma_testing.held import attributes, changed_attributes
-from sigma_testing.suite import Suite, alike
+from sigma_testing.suite import alike
 
 Arrays = Sequence[np.ndarray]
 WORDS = (((2,), "key"), ((), "iteration"), ((), "row"), ((), "scan"))
@@ -111,7 +112,18 @@ def trace_layer(
     return TracedLayer(Graph(nodes, outputs), names, shapes, len(inputs), totals, tuple(trace.state))
 
 
-class LayerSuite(Suite):
+def trace_prediction(cost: CostLayer, specs: Sequence[Spec]) -> TracedLayer:
+    """Trace the prediction of a cost, as ``0-it``: its graph takes an output, then the values of the cost."""
+    inputs = [symbol(spec.shape, spec.dtype, f"input {i}") for i, spec in enumerate(specs)]
+    trace, output = Trace(by_name, False, None, "float64"), symbol(specs[0].shape, specs[0].dtype, "output")
+    trace.run("0-it", "0-it", cost, inputs)
+    prediction = trace.predict("0-it", cost, output)
+    rest = [node for node in Graph((), (prediction,)) if node.op == "input" and node is not output]
+    names = tuple(str(node.attrs["name"]) for node in (output, *rest))
+    return TracedLayer(Graph((output, *rest), (prediction,)), names, trace.shapes, 1)
+
+
+class LayerSuite(DeterministicSuite):
     """Conformance tests of a layer; ``inputs`` are the specs of one sample, with floats in the test's precision."""
 
     inputs: ClassVar[Sequence[Spec]] = (Spec((4,)),)
@@ -148,6 +160,29 @@ class LayerSuite(Suite):
         """Make it, and use it once."""
         for training in (True, False):
             self.run(training=training)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the values, the gradients and the first parameters for a batch of two."""
+        slopes, values, _ = self._slopes(2)
+        modes = {"training": True, "evaluation": False}
+        return {
+            **{f"values in {name}": self.run(2, training=training) for name, training in modes.items()},
+            "gradients": slopes.run(values)[1:-1],
+            "initial values": {a: values for a, (_, values) in self._initial_values().items()},
+        }
+
+    def _initial_values(self) -> dict[str, tuple[Parameter, np.ndarray]]:
+        """Return parameters and state with their drawn values by address, but for those that begin as numbers."""
+        shapes, resolve = self.trace()[0].shapes, Resolver(catalogue())
+        drawn = {
+            address: (parameter, Draw(0, shapes.streams.number(f"initial.{address}")))
+            for address, parameter in {**shapes.parameters, **shapes.state}.items()
+            if not isinstance(parameter.initialiser, int | float)
+        }
+        return {
+            address: (parameter, resolve("initialiser", parameter.initialiser).values(address, parameter, draws))
+            for address, (parameter, draws) in drawn.items()
+        }
 
     def test_it_runs_in_training_and_evaluation_and_for_a_batch_of_one(self) -> None:
         """Compare the shapes of outputs with each other and with those of the graph."""
@@ -364,12 +399,9 @@ class LayerSuite(Suite):
 
     def test_what_it_declares_can_be_initialised(self) -> None:
         """Draw the initial values of its parameters and its state."""
-        shapes, resolve = self.trace()[0].shapes, Resolver(catalogue())
-        for address, parameter in {**shapes.parameters, **shapes.state}.items():
-            if not isinstance(parameter.initialiser, int | float):
-                values = resolve("initialiser", parameter.initialiser).values(address, parameter, Draw(0, 1))
-                assert values.shape == parameter.shape, address
-                assert np.isfinite(values).all(), address
+        for address, (parameter, values) in self._initial_values().items():
+            assert values.shape == parameter.shape, address
+            assert np.isfinite(values).all(), address
 
     def test_evaluation_changes_no_state(self) -> None:
         """Compare the state after a batch in evaluation with the state before."""
@@ -452,10 +484,19 @@ class CostSuite(LayerSuite):
         return ()
 
     def predict(self, outputs: np.ndarray) -> np.ndarray:
-        """Return the predictions for outputs, one row per sample."""
-        node = symbol(outputs.shape, str(outputs.dtype))
-        (values,) = interpret(Graph((node,), (self.make().prediction(node),)), numpy_namespace())(outputs)
-        return np.asarray(values)
+        """Return the predictions for outputs, one row per sample, with drawn values of the cost's own parameters."""
+        it = self._trace_prediction(outputs)
+        return np.asarray(it.run(it.values([outputs]))[0])
+
+    def _trace_prediction(self, outputs: np.ndarray) -> TracedLayer:
+        rows = self.arrays(len(outputs))[1:]
+        return trace_prediction(self.make(), _specs([outputs, *rows]))
+
+    def test_its_prediction_reads_its_output_and_its_own_values_alone(self) -> None:
+        """Compute the prediction from the output, and the cost's parameters, state and settings; draw nothing."""
+        it = self._trace_prediction(self.arrays(3)[0])
+        other = [name for name in it.names[1:] if not name.startswith("0-it.")]
+        assert not other, f"its prediction reads {', '.join(other)}, which nobody has when it predicts"
 
     def test_its_prediction_has_a_row_for_each_sample(self) -> None:
         """Compute the prediction of a row, that a user sees, from this row of the output alone."""

@@ -135,6 +135,7 @@ class Contents:
     files: dict[str, bytes] = field(factory=dict)
     journal: list[str] = field(factory=list)
     metrics: list[str] = field(factory=list)
+    media: list[str] = field(factory=list)
     checkpoints: dict[str, MemoryCheckpoints] = field(factory=dict)
     initial: dict[str, dict[str, np.ndarray]] = field(factory=dict)
     writer: StoredRun | None = None  # who has locked it
@@ -150,6 +151,7 @@ class MemoryRun(StoredRun):
     held: Contents
     journal: storing.Journal = field(factory=storing.NoRows)
     metrics: RowWriter = field(factory=storing.NoRows)
+    media_log: RowWriter = field(factory=storing.NoRows)
     _text: str = ""
 
     @property
@@ -175,6 +177,7 @@ class MemoryRun(StoredRun):
         self._text = (self.read(CONFIGURATION) or b"").decode() if text is None else text
         digest = hashlib.sha256(self._text.encode()).hexdigest()
         self.journal, self.metrics = MemoryJournal(self.held.journal, digest), MemoryRows(self.held.metrics)
+        self.media_log = MemoryRows(self.held.media)
 
     def commit(self) -> None:
         """Write the configuration."""
@@ -189,9 +192,13 @@ class MemoryRun(StoredRun):
         """Return named bytes."""
         return self.held.files.get(name)
 
+    def remove(self, name: str) -> None:
+        """Drop named bytes."""
+        self.held.files.pop(name, None)
+
     def version(self, name: str) -> Any:
         """Return the named bytes, or the number of rows."""
-        rows = {"journal": self.held.journal, "metrics": self.held.metrics}.get(name)
+        rows = {"journal": self.held.journal, "metrics": self.held.metrics, "media": self.held.media}.get(name)
         return self.read(name) if rows is None else len(rows) or None
 
     def trainers(self) -> list[str]:
@@ -221,6 +228,10 @@ class MemoryRun(StoredRun):
     def metric_rows(self, log: Log) -> Iterator[Row]:
         """Yield the rows of metrics that there are by now."""
         return map(json.loads, [*self.held.metrics])
+
+    def media_rows(self, log: Log) -> Iterator[Row]:
+        """Yield the rows of media that there are by now."""
+        return map(json.loads, [*self.held.media])
 
     def wait(self) -> None:
         """Return at once: nothing is written later."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import pickle
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -34,7 +34,8 @@ from sigma_kernel.graph.node import Node, Spec, trace
 from sigma_step.measuring import merge_totals
 from sigma_step.model import METRICS
 from sigma_step.totals import add_exactly, is_additive, record_totals
-from sigma_testing.suite import Suite, alike
+from sigma_testing.determinism import DeterministicSuite
+from sigma_testing.suite import alike
 
 Rows = tuple[np.ndarray, np.ndarray]
 Recorder = Callable[..., Callable[..., Sequence[Any]]]  # specs of predictions and targets -> the records of a step
@@ -51,7 +52,7 @@ def _recorder(metric: Metric, *specs: Spec) -> Callable[..., Sequence[Any]]:
     return interpret(trace(record, *specs), numpy_namespace())
 
 
-class MetricSuite(Suite):
+class MetricSuite(DeterministicSuite):
     """Conformance tests of a metric: inherit, and override the three abstract methods.
 
     Results are compared with ``expected`` to ``tolerance``, relative to the greatest.
@@ -104,6 +105,11 @@ class MetricSuite(Suite):
         """Make it, and use it once."""
         rows = self.batch()
         self.evaluate(self.make(), [len(rows[0])], rows)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the metric of the batch."""
+        rows = self.batch()
+        return {"values": self.evaluate(self.make(), [len(rows[0])], rows)}
 
     def test_it_is_what_others_compute(self) -> None:
         """Compare totals() and value() with expected()."""
@@ -209,7 +215,7 @@ class MetricSuite(Suite):
         assert pickle.dumps(used) == before, "a metric keeps nothing: totals hold all that it counts"
 
 
-class MergerSuite(Suite):
+class MergerSuite(DeterministicSuite):
     """Conformance tests of a merger: inherit, and override :meth:`make`."""
 
     @abstractmethod
@@ -223,6 +229,11 @@ class MergerSuite(Suite):
     def merge(self, parts: Sequence[np.ndarray], weights: Sequence[float]) -> Any:
         """Merge the gradients of a parameter."""
         return self.make().merge(parts, weights, "dense.weights")
+
+    def results(self) -> Mapping[str, Any]:
+        """Return merged gradients."""
+        parts = [np.random.default_rng(seed).normal(size=(7, 5)) for seed in range(2)]
+        return {"gradients": self.merge(parts, [0.25, 0.75])}
 
     @pytest.mark.parametrize("dtype", ["float32", "float64"])
     @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (0, 4)])

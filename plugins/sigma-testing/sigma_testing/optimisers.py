@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import pickle
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,7 +40,7 @@ from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import Graph, Node, Spec, constant, symbol
 from sigma_kernel.graph.random import Key, Streams
 from sigma_kernel.network.tracing import LOG, live_settings
-from sigma_testing.suite import Suite
+from sigma_testing.determinism import DeterministicSuite
 
 Loss = Callable[[Mapping[str, Node]], Node]
 Values = Mapping[str, np.ndarray]
@@ -66,6 +66,15 @@ def small_network(parameters: Mapping[str, Node]) -> Node:
 def _separable_loss(parameters: Mapping[str, Node]) -> Node:
     """Return a loss whose gradient in a parameter depends on this parameter alone."""
     return sum((f.sum(x * x + x) for x in parameters.values()), start=constant(0.0, "float64"))
+
+
+FAR, DISTANCE = "0-dense.biases", 1000.0
+FAR_START: Values = {**START, FAR: START[FAR] + DISTANCE}
+
+
+def _loss_without_far(parameters: Mapping[str, Node]) -> Node:
+    """Return a loss that one of the parameters does not change."""
+    return _separable_loss({a: x for a, x in parameters.items() if a != FAR}) + f.sum(parameters[FAR]) * 0.0
 
 
 @define(eq=False)
@@ -147,16 +156,12 @@ class Trial:
         self.values = {address: np.array(value, self.dtype) for address, value in self.start.items()}
         nodes = {address: symbol(value.shape, self.dtype, address) for address, value in self.values.items()}
         trained = {address: node for address, node in nodes.items() if address not in self.frozen}
-        self.slots = {key: value for a, node in trained.items() for key, value in self._initial_slots(a, node.spec)}
+        self.slots = {key: x for a in trained for key, x in _initial_slots(self.optimiser, a, self.values[a]).items()}
+        self.slots |= _shared_slots(self.optimiser, self.dtype)
         slots = {key: symbol(value.shape, value.dtype.name, ".".join(key)) for key, value in self.slots.items()}
         fixed = {address: nodes[address] for address in self.frozen}
         self.objective = SmallObjective(self.function, trained, fixed, symbol((), self.dtype, "iteration"), slots)
         self._build(nodes)
-
-    def _initial_slots(self, address: str, spec: Spec) -> Iterator[tuple[Setting, np.ndarray]]:
-        for name, slot in self.optimiser.declare_slots(address, spec, _tags).items():
-            own = slot.spec(spec)
-            yield (address, name), np.full(own.shape, slot.fill, own.dtype)
 
     def _build(self, nodes: Mapping[str, Node]) -> None:
         update, loss = _build_update(self.optimiser, self.objective), self.objective.loss()
@@ -168,10 +173,18 @@ class Trial:
 
     def release(self) -> None:
         """Train all parameters from now on; those that were frozen begin with new slots."""
-        values, slots, self.frozen = self.values, self.slots, frozenset()
+        begun, slots, self.frozen = self.start, self.slots, frozenset()
+        self.start = self.values
         self.__attrs_post_init__()
-        self.values |= values
+        self.start = begun
         self.slots |= slots
+
+    def set_parameter(self, address: str, value: Any) -> None:
+        """Set a parameter, as the command ``set`` does: slots that copy it begin again."""
+        self.values[address] = new = np.full(self.values[address].shape, value, self.dtype)
+        declared = self.optimiser.declare_slots(address, Spec(new.shape, self.dtype), _tags)
+        first = _initial_slots(self.optimiser, address, new)
+        self.slots |= {key: x for key, x in first.items() if declared[key[1]].copies_parameter}
 
     @property
     def written_slots(self) -> list[Setting]:
@@ -189,7 +202,7 @@ class Trial:
         if name not in whose.schedules:
             return float(base)
         now = np.array([self.done]), np.array([self.done / self.iterations_per_epoch])
-        return float(base * whose.schedules[name].factors(*now)[0])
+        return float(base * whose.schedules[name].with_end(LENGTH).factors(*now)[0])
 
     def run(self, steps: int) -> list[float]:
         """Train for a number of steps; return the loss before each of them."""
@@ -208,6 +221,19 @@ class Trial:
         self.slots |= dict(zip(slots, results[len(parameters) : -1], strict=True))
         self.done += 1
         return float(results[-1])
+
+
+def _initial_slots(optimiser: Optimiser, address: str, value: np.ndarray) -> dict[Setting, np.ndarray]:
+    """Return the first slots of a parameter with this value."""
+    spec = Spec(value.shape, value.dtype.name)
+    declared = optimiser.declare_slots(address, spec, _tags)
+    return {(address, name): slot.initial(slot.spec(spec), value) for name, slot in declared.items()}
+
+
+def _shared_slots(optimiser: Optimiser, dtype: str) -> dict[Setting, np.ndarray]:
+    """Return the first values of the slots that all parameters share."""
+    spec = Spec((), dtype)
+    return {("", n): slot.initial(slot.spec(spec), None) for n, slot in optimiser.declare_shared_slots().items()}
 
 
 def _log(value: Any) -> float:
@@ -237,7 +263,7 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
-class OptimiserSuite(Suite):
+class OptimiserSuite(DeterministicSuite):
     """Conformance tests of an optimiser."""
 
     steps: ClassVar[int] = 3  # after which every setting has had an effect
@@ -249,6 +275,11 @@ class OptimiserSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         Trial(self.make()).run(1)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the losses, the parameters and the slots of a few steps."""
+        trial = Trial(self.make())
+        return {"losses": trial.run(self.steps), "parameters": trial.values, "slots": trial.slots}
 
     def test_the_loss_falls(self) -> None:
         """Step against the gradient, and let make() return settings for losses around 1."""
@@ -272,6 +303,24 @@ class OptimiserSuite(Suite):
         assert losses[-1] < losses[0]
         assert all(np.isfinite(value).all() for value in (*trial.values.values(), *trial.slots.values()))
         assert not np.array_equal(trial.values["0-dense.biases"], START["0-dense.biases"])
+
+    def test_a_parameter_without_a_gradient_stays_near_where_it_is_released(self) -> None:
+        """Declare a slot that begins as the parameter: Slot(copies_parameter=True). A released one has new slots."""
+        trial = Trial(self.make(), _loss_without_far, FAR_START, frozen=frozenset({FAR}))
+        trial.run(3)
+        trial.release()
+        trial.run(1)
+        moved = np.abs(trial.values[FAR] - FAR_START[FAR]).max()
+        assert moved < 0.5 * DISTANCE, f"{FAR} was released at some {DISTANCE:g} and has moved by {moved:.4g}"
+
+    def test_a_parameter_without_a_gradient_stays_near_where_it_is_set(self) -> None:
+        """Declare a slot that begins as the parameter: Slot(copies_parameter=True). It begins anew when set."""
+        trial = Trial(self.make(), _loss_without_far, FAR_START)
+        trial.run(3)
+        trial.set_parameter(FAR, 3 * DISTANCE)
+        trial.run(1)
+        moved = np.abs(trial.values[FAR] - 3 * DISTANCE).max()
+        assert moved < 0.5 * DISTANCE, f"{FAR} was set to {3 * DISTANCE:g} and has moved by {moved:.4g}"
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
         """Compute in the shape and dtype of the operands; numbers take theirs."""
@@ -309,14 +358,28 @@ class OptimiserSuite(Suite):
             assert any(not np.array_equal(usual.values[a], changed.values[a]) for a in START), f"{name} is ignored"
 
     def test_every_slot_is_returned_and_updated(self) -> None:
-        """Return a new value for each slot from the update."""
+        """Return a new value for each slot from the update; a copy of the parameter may stay, if anything reads it."""
         trial = Trial(self.make())
         before = dict(trial.slots)
         assert {*trial.written_slots} == {*before}, "build() must return a value for each slot"
         trial.run(3)
         for slot in {name for _, name in before}:
             same = [np.array_equal(trial.slots[key], value) for key, value in before.items() if key[1] == slot]
-            assert not all(same), f"slot {slot!r} is never updated"
+            assert not all(same) or self._reads_copy(slot), f"slot {slot!r} is never updated"
+
+    def _reads_copy(self, slot: str) -> bool:
+        """Return whether a slot is a copy of the parameter, such as where training began, on which others depend."""
+        usual, moved = Trial(self.make()), Trial(self.make())
+        spec = Spec(START[FAR].shape, usual.dtype)
+        declared = usual.optimiser.declare_slots(FAR, spec, _tags)
+        if slot not in declared or not declared[slot].copies_parameter:
+            return False
+        moved.slots |= {key: value + 1.0 for key, value in moved.slots.items() if key[1] == slot}
+        usual.run(self.steps)
+        moved.run(self.steps)
+        others = [(usual.slots[key], value) for key, value in moved.slots.items() if key[1] != slot]
+        pairs = [*others, *((usual.values[address], value) for address, value in moved.values.items())]
+        return any(not np.array_equal(*pair) for pair in pairs)
 
     def test_the_order_of_parameters_does_not_matter(self) -> None:
         """Treat the parameters alike, wherever they stand."""
@@ -386,13 +449,13 @@ class GradientOptimiserSuite(OptimiserSuite):
 def run_steps(optimiser: Optimiser, start: np.ndarray, gradients: np.ndarray) -> list[np.ndarray]:
     """Return the values of one parameter after each step, given the gradients of the steps in rows; in float64."""
     x, slope = symbol(start.shape, "float64"), symbol(start.shape, "float64")
-    declared = optimiser.declare_slots("x", x.spec, _tags)
-    nodes = {("x", name): symbol(slot.spec(x.spec).shape, slot.spec(x.spec).dtype) for name, slot in declared.items()}
+    first = {**_initial_slots(optimiser, "x", np.asarray(start, "float64")), **_shared_slots(optimiser, "float64")}
+    nodes = {key: symbol(value.shape, value.dtype.name) for key, value in first.items()}
     objective = SmallObjective(lambda p: f.sum(p["x"] * slope), {"x": x}, {}, symbol((), "float64"), nodes)
     update = _build_update(optimiser, objective)
     inputs = (x, slope, objective.iteration, *(nodes[key] for key in update.slots), *objective.settings.values())
     run = interpret(Graph(inputs, (update.parameters["x"], *update.slots.values())), numpy_namespace())
-    slots = [np.full(nodes[key].shape, declared[key[1]].fill, nodes[key].dtype) for key in update.slots]
+    slots = [first[key] for key in update.slots]
     settings, values = [np.array(_configured_value(optimiser, name)) for _, name in objective.settings], [start]
     for count, row in enumerate(gradients, 1):
         new, *slots = run(values[-1], row, np.array(float(count)), *slots, *settings)
@@ -419,7 +482,7 @@ def _other_values(component: Any) -> dict[str, float]:
     return values
 
 
-class TransformSuite(Suite):
+class TransformSuite(DeterministicSuite):
     """Conformance tests of a gradient transform."""
 
     transforms: ClassVar[bool] = True  # False if the first gradients stay as they are
@@ -435,6 +498,11 @@ class TransformSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.apply_transform(self.make())
+
+    def results(self) -> Mapping[str, Any]:
+        """Return gradients after the transform."""
+        pairs = transform_gradients(self.make(), {address: value * 100.0 for address, value in START.items()})
+        return {"gradients": {address: after for address, (_, after) in pairs.items()}}
 
     def test_shapes_and_dtypes_stay_as_they_are(self) -> None:
         """Compute in the shape and dtype of the operands; numbers take theirs."""
@@ -477,7 +545,7 @@ class TransformSuite(Suite):
             assert any(not np.array_equal(usual[a][1], changed[a][1]) for a in START), f"{name} is ignored"
 
 
-class ModifierSuite(Suite):
+class ModifierSuite(DeterministicSuite):
     """Conformance tests of a parameter modifier: inherit, and override :meth:`make`."""
 
     idempotent: ClassVar[bool] = True  # modifying twice is the same as once
@@ -496,6 +564,10 @@ class ModifierSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.apply_modifier(self.make(), np.ones((5, 3)))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return a modified parameter."""
+        return {"parameters": self.apply_modifier(self.make(), 100.0 * np.random.default_rng(0).normal(size=(5, 3)))}
 
     @pytest.mark.parametrize("shape", [(7,), (5, 3), (1, 4), (6, 2, 3, 3)])
     @pytest.mark.parametrize("precision", ["float32", "float64"])
@@ -551,7 +623,7 @@ def _objective_for(change: Modifier | Transform, owner: str, start: Values) -> t
         for name, slot in {**declared, COUNT: Slot(0.0, (), "int32")}.items():
             spec = slot.spec(parameter.spec)
             slots[address, name] = node = symbol(spec.shape, spec.dtype, name)
-            values[node] = np.full(spec.shape, slot.fill, spec.dtype)
+            values[node] = slot.initial(spec, start[address])
     iteration = symbol((), next(iter(parameters.values())).dtype, "iteration")
     return SmallObjective(small_network, parameters, {}, iteration, slots), values
 
@@ -566,7 +638,10 @@ def _evaluate_nodes(
     return interpret(Graph(tuple(given), outputs), numpy_namespace())(*given.values())
 
 
-class ScheduleSuite(Suite):
+LENGTH = 40  # iterations of a run
+
+
+class ScheduleSuite(DeterministicSuite):
     """Conformance tests of a schedule."""
 
     @abstractmethod
@@ -576,10 +651,14 @@ class ScheduleSuite(Suite):
     def _factors(self, schedule: Schedule, iterations: np.ndarray, epochs: np.ndarray) -> np.ndarray:
         whose = f"make() must return a Schedule (got {schedule!r}). Return an instance of your class."
         assert isinstance(schedule, Schedule), whose
-        array = schedule.factors(iterations, epochs)
+        array = (schedule.with_end(LENGTH) if schedule.needs_end else schedule).factors(iterations, epochs)
         rule = f"factors() must return an array, one factor per iteration (got {array!r}). Compute with all iterations."
         assert isinstance(array, np.ndarray), rule
         return array
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the factors of a run."""
+        return {"factors": self._factors(self.make(), np.arange(LENGTH), np.arange(LENGTH) / 10)}
 
     def test_there_is_one_finite_factor_for_each_iteration(self) -> None:
         """Return float64, one factor per iteration."""
@@ -600,6 +679,17 @@ class ScheduleSuite(Suite):
         for iterations in (np.arange(40), np.arange(1000, 1040), np.array([10**6, 10**9])):
             factors = self._factors(self.make(), iterations, iterations / 10)
             assert (factors >= 0.0).all(), f"a factor of iterations {iterations} is {factors.min()}"
+
+    def test_a_schedule_that_needs_the_end_of_the_run_depends_on_it(self) -> None:
+        """Return another schedule from with_end(), and leave this one as it is."""
+        schedule, iterations = self.make(), np.arange(40)
+        if schedule.needs_end:
+            short, long = schedule.with_end(40), schedule.with_end(400)
+            done = not (short.needs_end or long.needs_end)
+            assert done, "with_end() must return a schedule that needs no end any more"
+            first, second = (x.factors(iterations, iterations / 10) for x in (short, long))
+            same = np.array_equal(first, second)
+            assert not same, "factors are the same for runs of 40 and 400 iterations"
 
     def test_the_arguments_are_not_modified(self) -> None:
         """Pass read-only arrays."""

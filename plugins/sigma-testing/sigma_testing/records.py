@@ -18,7 +18,7 @@ import io
 from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import IO, ClassVar
+from typing import IO, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -26,7 +26,8 @@ from attrs import frozen
 
 from sigma_kernel.contracts import Extractor, Iterator, Reader, Source
 from sigma_kernel.errors import SigmaDataError
-from sigma_testing.suite import Suite, alike
+from sigma_testing.determinism import DeterministicSuite
+from sigma_testing.suite import alike
 
 
 @frozen
@@ -51,7 +52,7 @@ class Unopenable(Source):
         raise SigmaDataError(f"{self.name}: no such file. Give another.")
 
 
-class ReaderSuite(Suite):
+class ReaderSuite(DeterministicSuite):
     """Conformance tests of a reader: inherit, and override :meth:`make` and :meth:`data`."""
 
     name: ClassVar[str] = "some bytes"  # of the source, for a reader that looks at it
@@ -71,6 +72,10 @@ class ReaderSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.read(self.data())
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the rows."""
+        return {"rows": self.read(self.data())}
 
     def test_it_returns_named_arrays_with_one_row_per_record(self) -> None:
         """Return arrays of equal length by name, none of objects."""
@@ -117,7 +122,7 @@ class ReaderSuite(Suite):
             self.make().read(Unopenable())
 
 
-class ExtractorSuite(Suite):
+class ExtractorSuite(DeterministicSuite):
     """Conformance tests of an extractor: inherit, and override :meth:`make` and :meth:`records`."""
 
     @abstractmethod
@@ -131,6 +136,10 @@ class ExtractorSuite(Suite):
     def extract(self, step: int = 1) -> dict[str, np.ndarray]:
         """Return the sections of the records, or of every ``step``-th one, from a new extractor."""
         return self.make().extract({name: values[::step] for name, values in self.records().items()})
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the sections."""
+        return {"sections": self.extract()}
 
     def test_sections_have_one_row_per_sample(self) -> None:
         """Return arrays of equal length by name, none of objects."""
@@ -159,7 +168,7 @@ class ExtractorSuite(Suite):
             self.make().extract({})
 
 
-class IteratorSuite(Suite):
+class IteratorSuite(DeterministicSuite):
     """Conformance tests of an iterator: inherit, and override :meth:`make`."""
 
     @abstractmethod
@@ -169,6 +178,10 @@ class IteratorSuite(Suite):
     def indices(self, seed: int = 0, epoch: int = 0, block: int = 0, rows: int = 23) -> np.ndarray:
         """Return the order of a new iterator."""
         return np.asarray(self.make().indices(seed, epoch, block, rows))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the order of a block."""
+        return {"order": self.indices(3, 1)}
 
     @pytest.mark.parametrize("rows", [1, 2, 23, 1000])
     def test_every_row_comes_once(self, rows: int) -> None:

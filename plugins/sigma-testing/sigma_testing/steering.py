@@ -24,7 +24,17 @@ from attrs import define, field
 
 from sigma_kernel import functions as f
 from sigma_kernel.clock import Moment, TimeStep, every
-from sigma_kernel.contracts import GradientOptimiser, Hook, HookContext, Metric, Operator, RowLosses, Work, running
+from sigma_kernel.contracts import (
+    GradientOptimiser,
+    Hook,
+    HookContext,
+    Media,
+    Metric,
+    Operator,
+    RowLosses,
+    Work,
+    running,
+)
 from sigma_kernel.environment import Environment
 from sigma_kernel.graph.node import Node, Spec
 from sigma_testing.null import NullBackend
@@ -88,6 +98,7 @@ class Desk:
     folder: Path | None = None
     iteration: Any = None
     directions: dict[str, str] = field(factory=dict)
+    media: dict[str, Media] = field(factory=dict)
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better, as ``directions`` say."""
@@ -107,8 +118,8 @@ class Desk:
         return path
 
     def publish(self, address: str, value: Any) -> None:
-        """Store a value at an address."""
-        self.values[address] = value
+        """Store a value at an address; media beside the others."""
+        (self.media if isinstance(value, Media) else self.values)[address] = value
 
     def command(self, command: str, **arguments: Any) -> None:
         """Record a command."""

@@ -18,6 +18,8 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+from sigma_kernel.contracts import Media, MediaEntry, TextValue
+from sigma_kernel.contracts.media import describe_media
 from sigma_kernel.contracts.storing import Checkpoint, Retention, Store, StoredRun
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError, SigmaStateError
@@ -45,6 +47,21 @@ def metrics_row(iteration: int, values: np.ndarray, **place: int) -> dict[str, A
     last, low, high, mean = map(float, (values[-1], values.min(), values.max(), values.mean()))
     numbers = {"last": last, "low": low, "high": high, "mean": mean, "count": values.size}
     return {**where, "branch": 0, "session": 0, "start": 0, **place, "values": {"training.loss": numbers}}
+
+
+def media_entry(iteration: int, value: Media, **more: Any) -> tuple[MediaEntry, bytes]:
+    """Return the entry and the bytes of a value that was published at ``a.b``."""
+    about, data = describe_media("a.b", value)
+    return MediaEntry(**{"trainer": "trainer", "name": "a.b", "epoch": 0, "seconds": 0.5, "branch": 0,
+                         "iteration": iteration, **about, **more}), data  # fmt: skip
+
+
+def publish_media(run: StoredRun, iteration: int, **place: int) -> None:
+    """Publish the number of an iteration as a text."""
+    about, data = describe_media("a.b", TextValue(str(iteration)))
+    run.write(f"media/{about['key']}", data, durable=False)
+    moment = {"trainer": "trainer", "iteration": iteration, "epoch": 0, "seconds": 0.5}
+    run.media_log.append({**moment, "branch": 0, "session": 0, "start": 0, **place, "name": "a.b", **about})
 
 
 def _accept(label: str, found: Checkpoint) -> None:
@@ -200,6 +217,31 @@ class StoreSuite(Suite):
         assert rows[1]["values"]["training.loss"]["last"] is None, "a number that is not finite reads back as None."
         curves = self.open(run).curves(warnings.warn)
         assert curves["trainer"].curves()["training.loss"].values[0] == 0.5
+
+    def test_media_are_read_back_as_they_were_published(self, tmp_path: Path) -> None:
+        """List them by branch and iteration, without those that were removed or replaced; keep none, or all of this."""
+        run = self.create(tmp_path)
+        if not run.media_log.is_kept:
+            pytest.skip("this store keeps no media.")
+        for number, place in ((1, {}), (2, {}), (3, {}), (2, {"branch": 1, "start": 1})):
+            publish_media(run, number, **place)
+        reader = self.open(run)
+        assert [(entry.branch, entry.iteration) for entry in reader.media()] == [(0, 1), (0, 2), (0, 3), (1, 2)]
+        assert [entry.is_left for entry in reader.media()] == [False, True, True, False], (
+            "a branch was left at iteration 1."
+        )
+        assert [reader.medium(entry).encode() for entry in reader.media("trainer", "a.b")] == [b"1", b"2", b"3", b"2"]
+        assert reader.media("trainer", "a") == reader.media("other") == [], "media have other names."
+        before = reader.version("media")
+        run.media_log.append({"trainer": "trainer", "removed": [["a.b", 0, 3]]})
+        run.remove(f"media/{reader.media()[2].key}")
+        run.remove("media/none.txt")
+        assert reader.version("media") != before, "a version is that of before."
+        assert [(entry.branch, entry.iteration) for entry in reader.media()] == [(0, 1), (0, 2), (1, 2)]
+        publish_media(run, 2, branch=1, start=1, session=1)
+        assert [(entry.branch, entry.iteration) for entry in reader.media()] == [(0, 1), (0, 2), (1, 2)], (
+            "a resume replaces."
+        )
 
     @pytest.mark.parametrize("most", [5, 40, 1000])
     def test_curves_are_answered_in_as_many_points_as_are_asked_for(self, tmp_path: Path, most: int) -> None:

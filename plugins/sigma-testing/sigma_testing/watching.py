@@ -30,14 +30,17 @@ from sigma_kernel.contracts import (
     HookContext,
     HookEntry,
     LayerEntry,
+    MediaEntry,
     Monitor,
     Operator,
     Panel,
+    RowHistory,
     RowLosses,
     StateEntry,
     Stretch,
     Ticket,
     View,
+    WorkEntry,
 )
 from sigma_kernel.contracts.storing import ALL
 from sigma_kernel.curves import BranchedCurves, Curve, Window, downsample
@@ -61,6 +64,18 @@ class FakeTrainerView:
         """Return the measured values in a window, or after a cursor."""
         return self.view.points(f"{self.view.names[0]}.{name}", window, after)
 
+    def media(self) -> list[MediaEntry]:
+        """Return the entries of the media that were given."""
+        return [entry for entry, _ in self.view.published]
+
+    def media_version(self) -> int | None:
+        """Return how many were given; None without any."""
+        return len(self.view.published) or None
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them."""
+        return next((data for entry, data in self.view.published if entry.key == key), None)
+
     def branches(self) -> list[Branch]:
         """Return the only branch."""
         return [Branch(0)]
@@ -68,6 +83,14 @@ class FakeTrainerView:
     def network(self) -> list[LayerEntry]:
         """Return the layers that were given."""
         return self.view.layers
+
+    def work(self) -> list[WorkEntry]:
+        """Return the entries that were given."""
+        return self.view.worked
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Add readings to those that were recorded."""
+        self.view.recorded.append({name: (value, units[name]) for name, value in readings.items()})
 
     def hooks(self) -> list[HookEntry]:
         """Return the hooks that were given."""
@@ -102,6 +125,12 @@ class FakeTrainerView:
         losses = RowLosses(np.arange(10), 1.0 / np.arange(1, 11), np.zeros(10, int), np.zeros(10, int))
         return losses if most is None else losses.worst(most)
 
+    def row_history(self, split: str) -> RowHistory:
+        """Return rows of which row n has the loss n, and every third was forgotten, n times."""
+        rows, forgotten = np.arange(10), np.where(np.arange(10) % 3 == 0, np.arange(10), 0)
+        losses = np.stack([rows + 0.5, rows - 0.5], axis=1).astype(np.float32)
+        return RowHistory(rows, np.array([1, 2]), losses, rows.astype(float), rows % 2, forgotten, rows % 2 * 2 - 1)
+
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the edits that were given."""
         return self.view.edited
@@ -120,7 +149,8 @@ class FakeView:
     """A view for tests of monitors: it shows given values, and records commands.
 
     ``values`` are by address, with ``entries_of`` for those whose kinds matter; ``measured`` holds the values of one
-    branch, one per iteration. A command is applied at ``moment``, unless its name is in ``refusals``, with the reason.
+    branch, one per iteration; ``published`` are media with their bytes; ``recorded`` is what a monitor measured, with
+    units. A command is applied at ``moment``, unless its name is in ``refusals``, with the reason.
     """
 
     values: dict[str, Any] = field(factory=dict)
@@ -146,6 +176,9 @@ class FakeView:
     names: list[str] = field(factory=lambda: ["trainer"])
     over: threading.Event = field(factory=threading.Event)
     shown: type[FakeTrainerView] = FakeTrainerView
+    published: list[tuple[MediaEntry, bytes]] = field(factory=list)
+    worked: list[WorkEntry] = field(factory=list)
+    recorded: list[Mapping[str, tuple[float, str]]] = field(factory=list)
 
     def status(self) -> str:
         """Return the state that was given."""
@@ -317,6 +350,16 @@ class ViewSuite(Suite):
                 for layer in view.trainer(trainer).network():
                     assert {*layer.sources} <= before
                     before.add(layer.name)
+
+    def test_work_is_that_of_layers_and_optimisers(self) -> None:
+        """Estimate each layer of the network, or nothing, and let optimisers name layers and costs."""
+        with self.make() as view:
+            for trainer in view.trainers():
+                layers = [layer.name for layer in view.trainer(trainer).network()]
+                work = view.trainer(trainer).work()
+                assert [entry.name for entry in work if not entry.component] in ([], layers)
+                assert {name for entry in work for name in (*entry.updates, *entry.minimises)} <= {*layers}
+                assert all(entry.operations is None or entry.operations >= 0 for entry in work)
 
     def test_rows_of_every_split_can_be_read_by_number(self) -> None:
         """Return the sections of rows in the order in which they are wanted."""

@@ -14,7 +14,7 @@ RECORDS = {"record_property": lambda name, value: None}  # fixtures of pytest th
 
 
 def failed(suite: Any) -> set[str]:
-    """Return the names of the tests that a component fails."""
+    """Return the names of the tests that a component fails; test_second_process.py has those that need a session."""
     found = set()
     for name, test in inspect.getmembers(suite, inspect.ismethod):
         for given in _cases(test) if name.startswith("test_") else ():
@@ -34,6 +34,8 @@ def check_caught(suite: Any, test: str) -> None:
 def _cases(test: Callable[..., None]) -> Iterator[dict[str, Any]]:
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
     names = [mark.args[0] for mark in marks]
+    if "request" in inspect.signature(test).parameters:
+        return
     fixtures = {name: RECORDS[name] for name in inspect.signature(test).parameters if name in RECORDS}
     for values in product(*(mark.args[1] for mark in marks)):
         yield {**fixtures, **dict(zip(names, values, strict=True))}

@@ -247,7 +247,20 @@ class Centre(Preprocessor):
         return {"mean": np.asarray(total / rows)}
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        return (values - state["mean"]).astype(values.dtype)
+
+
+class Widens(Centre):
+    """Return doubles."""
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         return values - state["mean"]
+
+
+class SaysThatItWidens(Widens):
+    """Return doubles on purpose."""
+
+    casts = True
 
 
 class AddsInItsGraph(Centre):
@@ -271,18 +284,18 @@ class LosesTheRows(Centre):
         return f.mean(values + state["mean"], axis=0)
 
 
-class SingleInItsGraph(Centre):
+class DoubleInItsGraph(Centre):
     """Return another type from the graph."""
 
     def graph(self, values: Node, state: Mapping[str, np.ndarray]) -> Node:
-        return f.cast(f.cast(values, "float64") - state["mean"], "float32")
+        return f.cast(values, "float64") - state["mean"]
 
 
 class FitsOnEverything(Centre):
     """Take the mean of whatever it is applied to."""
 
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        return values - values.mean(axis=0)
+        return (values - values.mean(axis=0)).astype(values.dtype)
 
 
 class Accumulates(Centre):
@@ -342,13 +355,15 @@ class InPlace(Centre):
 class Squeezes(Centre):
     def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
         found = super().apply(values, state)
-        return found if len(values) > 1 else found.astype(np.float32)
+        return found if len(values) > 1 else found.astype(np.float64)
 
 
 PREPROCESSORS: dict[type[Preprocessor], str] = {
     Centre: "",
+    SaysThatItWidens: "",
+    Widens: "test_floats_do_not_become_wider",
     AddsInItsGraph: "test_its_graph_computes_the_same",
-    SingleInItsGraph: "test_its_graph_computes_the_same",
+    DoubleInItsGraph: "test_its_graph_computes_the_same",
     SubtractsTwice: "test_its_inverse_returns_what_it_was_applied_to",
     LosesTheRows: "test_its_inverse_returns_what_it_was_applied_to",
     FitsOnEverything: "test_a_preprocessor_treats_each_row_separately",

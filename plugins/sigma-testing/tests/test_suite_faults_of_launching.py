@@ -47,9 +47,6 @@ RECIPES: dict[str, tuple[str, str, str]] = {
     "an unknown layer": ("dense(3)", "dence(3)", VALID),
     "shapes that do not fit": ("input(2)", "input(3)", "test_something_ends_its_training"),
     "no end": ("epochs = 3\n", "", "test_something_ends_its_training"),
-    "names of any plugin": (
-        '"sigma-layers", ', "",
-        "test_its_components_are_not_mistaken_for_those_of_other_plugins"),
     "a loss that is not finite": ("0.05", "1e38", "test_it_begins_to_train"),
     "no seed": ("seed = 0\n", "", "test_it_names_a_seed_so_that_its_result_can_be_repeated"),
 }  # fmt: skip
@@ -63,6 +60,23 @@ def test_a_fault_in_a_recipe_is_caught(name: str) -> None:
     class Suite(RecipeSuite):
         def make(self) -> Recipe:
             return Recipe("own-xor", XOR.replace(old, new) if old else XOR)
+
+    check_caught(Suite(), test)
+
+
+GATE = "from sigma_kernel import Layer\nclass Gate(Layer):\n    def forward(self, context, x): return x\n"
+
+
+@pytest.mark.parametrize(
+    ("prefer", "test"), [('"acme-nets", ', ""), ("", "test_its_components_are_not_mistaken_for_those_of_other_plugins")]
+)
+def test_a_name_that_another_plugin_may_offer_too_is_caught(prefer: str, test: str, distribution: Any) -> None:
+    distribution("acme-nets", '"layer", "gate", "acme_nets.layers:Gate", "Return its input."', layers=GATE)
+    text = XOR.replace("dense(3)", "dense(3) + gate()").replace("prefer = [", f"prefer = [{prefer}")
+
+    class Suite(RecipeSuite):
+        def make(self) -> Recipe:
+            return Recipe("own-xor", text)
 
     check_caught(Suite(), test)
 

@@ -13,7 +13,7 @@ from attrs import define, field
 
 from sigma_kernel import CostLayer, Layer, Node, Outputs, Parameter, functions as f, live
 from sigma_kernel.graph import Spec, dtypes, op, shapes
-from sigma_kernel.graph.node import MEANINGS, OPS
+from sigma_kernel.graph.node import MEANINGS, OPS, symbol
 from sigma_kernel.graph.ops import Op
 from sigma_testing import ActivationSuite, CostSuite, LayerSuite, OpSuite, Sample
 
@@ -237,6 +237,22 @@ class Square(CostLayer):
         return self.predicts(output)
 
 
+@define(eq=False, kw_only=True)
+class Weighted(Square):
+    """A cost with a parameter, by which it predicts what it compares."""
+
+    by: Callable[[Any, Node], Node] = field(default=lambda context, output: output * context.parameters["scale"])
+
+    def parameters(self, *inputs: Any, **_: Any) -> Mapping[str, Parameter]:
+        return {"scale": Parameter(inputs[0].shape, initialiser=1.0)}
+
+    def forward(self, context: Any, *inputs: Any, **_: Any) -> Node:
+        return f.mean(f.square(inputs[0] * context.parameters["scale"] - inputs[1]))
+
+    def predict(self, context: Any, output: Node) -> Node:
+        return self.by(context, output)
+
+
 class Refuses(Square):
     def check(self, targets: np.ndarray, output: Spec) -> None:
         raise ValueError("no targets are right")
@@ -261,6 +277,13 @@ COSTS: dict[str, tuple[Callable[[], CostLayer], str]] = {
     "an exponential that overflows": (lambda: Square(loss=_naive), "test_inputs_of_every_scale_have_finite_results"),
     "a mean as the prediction": (
         lambda: Square(predicts=lambda y: f.mean(y)), "test_its_prediction_has_a_row_for_each_sample"),
+    "right with a parameter": (Weighted, ""),
+    "a prediction from targets": (
+        lambda: Weighted(by=lambda context, output: output + symbol(output.shape, output.dtype, "targets")),
+        "test_its_prediction_reads_its_output_and_its_own_values_alone"),
+    "a prediction by a mean of rows": (
+        lambda: Weighted(by=lambda context, output: output - f.mean(output, axis=0, keepdims=True)),
+        "test_its_prediction_has_a_row_for_each_sample"),
     "no targets are right": (Refuses, "test_it_accepts_the_targets_that_it_computes_with"),
     "a cost for each row": (
         lambda: Square(loss=lambda y, t: f.mean(f.square(y - t), axis=1)),

@@ -68,6 +68,23 @@ class ForgetsItsSlot(Heavy):
         return super().update(*given)[0], {}
 
 
+class KeepsItsStart(Heavy):
+    """Measure the way from where training began, as optimisers do that estimate it."""
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        return {"velocity": Slot(), "start": Slot(copies_parameter=True), "way": Slot()}
+
+    def update(self, gradient: Any, parameter: Any, slots: Any, *given: Any) -> Any:
+        new, own = super().update(gradient, parameter, slots, *given)
+        return new, {**own, "start": slots["start"], "way": f.abs(new - slots["start"])}
+
+
+class NeverReadsItsStart(KeepsItsStart):
+    def update(self, gradient: Any, parameter: Any, slots: Any, *given: Any) -> Any:
+        new, own = super().update(gradient, parameter, slots, *given)
+        return new, {**own, "way": f.abs(new)}
+
+
 class ByOrder(Heavy):
     def build(self, objective: Any) -> Update:
         made = super().build(objective)
@@ -115,6 +132,8 @@ class SharesTheRate(Heavy):
 EXPECTED = "test_it_is_what_others_compute"
 OPTIMISERS: dict[str, tuple[Callable[[], GradientOptimiser], str]] = {
     "right": (Heavy, ""),
+    "right, with a slot that stays where training began": (KeepsItsStart, ""),
+    "a copy that nothing reads": (NeverReadsItsStart, "test_every_slot_is_returned_and_updated"),
     "a slot that is never returned": (ForgetsItsSlot, "test_every_slot_is_returned_and_updated"),
     "a slot that is never updated": (
         lambda: Heavy(rule=lambda g, p, v, step, rate, friction: (p - rate * g * friction, v)),

@@ -9,17 +9,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 from attrs import evolve, frozen
 
+from sigma_kernel.contracts import Rewriting
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, Graph, Spec, symbol
 from sigma_kernel.graph.reprs import brief
-from sigma_kernel.network.network import Network
+from sigma_kernel.network.network import LAYERS, Network
 from sigma_kernel.network.tracing import Continuation, Parameter, Resolve, Shapes, Trace
+from sigma_step.rewritings import apply_rewritings
 
 CHECKED = 3  # entries of which results are compared with those for whole sequences
 
@@ -49,9 +52,11 @@ class Continued:
     @classmethod
     def from_network(
         cls, network: Network, shapes: Shapes, sections: Specs, precision: str, resolve: Resolve,
-        rows: int = 1, count: int = 1,
+        rows: int = 1, count: int = 1, rewritings: Mapping[str, Rewriting] = MappingProxyType({}),
     ) -> Continued:  # fmt: skip
         """Return the network for pieces of ``count`` entries; ``sections`` are specs of whole samples, time first.
+
+        ``rewritings`` change its graph.
 
         Raises SigmaNetworkError with the name of the first layer that computes something else for whole sequences.
         """
@@ -60,7 +65,7 @@ class Continued:
         if len(lengths) != 1:
             shapes_ = ", ".join(f"{name} {spec.shape}" for name, spec in read.items())
             raise SigmaNetworkError(f"network: only sequences of one length can be continued (got {shapes_}).")
-        tracer = _Tracer(network, shapes, read, precision, resolve, *lengths.pop())
+        tracer = _Tracer(network, shapes, read, precision, resolve, rewritings, *lengths.pop())
         evolve(tracer, precision="float64").check()
         return tracer.trace(rows, count)
 
@@ -74,13 +79,14 @@ class _Tracer:
     sections: Specs
     precision: str
     resolve: Resolve
+    rewritings: Mapping[str, Rewriting]
     length: int
 
     def trace(self, rows: int, count: int | None = None, every: bool = False) -> Continued:
         """Return the network for pieces, or else for whole sequences; ``every`` layer is an output, if wanted."""
         live = dict.fromkeys(self.shapes.live, Spec(()))
         specs: dict[str, Parameter | Spec] = {**self.shapes.parameters, **self.shapes.state, **live}
-        values = {a: symbol(p.shape, self._dtype(p.dtype), a) for a, p in specs.items()}
+        values = {a: symbol(p.shape, self._dtype(p.dtype), LAYERS + a) for a, p in specs.items()}
         time = count or self.length
         given = {
             name: symbol((rows, time, *x.shape[1:]) if x.shape else (rows,), self._dtype(x.dtype), name)
@@ -93,7 +99,10 @@ class _Tracer:
         inputs = (*given.values(), there.position, *values.values(), *there.before.values())
         after = (there.after[address] for address in there.before)
         memory = {address: node.spec for address, node in there.before.items()}
-        return Continued(Graph(inputs, (*nodes.values(), *after)), (*values,), memory, (*nodes,), self.length)
+        kinds = {placed.name: frozenset([placed.kind]) for placed in self.network.layers}
+        graph = Graph(inputs, (*nodes.values(), *after))
+        graph = apply_rewritings(graph, self.rewritings, False, lambda address: kinds.get(address, frozenset()))
+        return Continued(graph, (*values,), memory, (*nodes,), self.length)
 
     def _dtype(self, dtype: str | None) -> str:
         return self.precision if dtype is None or dtype in FLOATS else dtype

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from sigma_kernel import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext
+from sigma_kernel.contracts import Hook, HookContext, TextValue
 from sigma_kernel.settings import and_, finite, ge, le, min_len, whole
 
 
@@ -15,7 +15,7 @@ from sigma_kernel.settings import and_, finite, ge, le, min_len, whole
 class TextSample(Hook):
     """Continue a text by the network that is trained; log the whole, and publish it as ``text.sample``.
 
-    The run folder's ``curves.bin`` has it among the ``texts`` of the row of its epoch.
+    The run folder's ``curves.bin`` has it among the ``texts`` of the row of its epoch, and its media as well.
     ``sigma predict RUN --text`` writes the same for the same parameters, length, temperature and seed.
 
     Args:
@@ -45,4 +45,5 @@ class TextSample(Hook):
         """Continue the text, log it and publish it."""
         written = self.text + context.generate(self.text, self.length, self.temperature, self.seed)
         context.publish("text.sample", written)
+        context.publish("text.sample", TextValue(written))
         context.log(f"epoch {context.moment.epoch} writes:\n" + "\n".join(f"  {line}" for line in written.split("\n")))

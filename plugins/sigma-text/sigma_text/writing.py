@@ -27,7 +27,8 @@ STREAM = 0xFFFF_FF20  # of random numbers
 
 def next_entry(model: Model) -> Step:
     """Return the step that predicts the next entry of a sequence, and its layers' new memory."""
-    piece = Continued.from_network(model.network, model.shapes, model.sections, model.precision, model.resolve)
+    about = model.network, model.shapes, model.sections, model.precision, model.resolve
+    piece = Continued.from_network(*about, rewritings=model.rewritings)
     sections, memory = model.network.sections(costs=False), [MEMORY + address for address in piece.memory]
     names = (*sections, POSITION, *(LAYERS + address for address in piece.values), *memory)
     state = dict(zip(names, piece.graph.inputs, strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Network, Trace, functions as f
+from sigma_kernel import Network, Rewriting, Trace, functions as f
 from sigma_kernel.errors import SigmaNetworkError
 from sigma_kernel.graph import Graph, Spec, interpret, numpy_namespace, symbol
 from sigma_layers import (
@@ -22,6 +22,7 @@ from sigma_layers import (
     Input,
     LearnedPositions,
     Output,
+    QuantisedWeights,
     Repeat,
     Reshape,
     Residual,
@@ -64,6 +65,7 @@ class Model:
         draw = np.random.default_rng(2)
         self.values = {a: draw.normal(size=p.shape) for a, p in self.shapes.parameters.items()}
         self.values |= {a: np.asarray(one.value) for a, one in self.shapes.live.items()}
+        self.rewritings: dict[str, Rewriting] = {}
 
     def whole(self) -> np.ndarray:
         given = {name: symbol(x.shape, "int32") for name, x in self.arrays.items()}
@@ -73,7 +75,8 @@ class Model:
         return np.asarray(run(*self.arrays.values(), *self.values.values())[0])
 
     def continued(self, count: int = 1) -> Continued:
-        return Continued.from_network(self.built, self.shapes, self.sections, "float64", by_name, ROWS, count)
+        about = self.built, self.shapes, self.sections, "float64", by_name
+        return Continued.from_network(*about, ROWS, count, self.rewritings)
 
     def pieces(self, count: int) -> np.ndarray:
         step = self.continued(count)
@@ -141,6 +144,16 @@ def test_memory_holds_the_keys_and_values_of_every_layer() -> None:
     assert [*step.memory] == [f"{name}.{kind}" for name in names for kind in ("keys", "values")]
     assert {spec.shape for spec in step.memory.values()} == {(ROWS, 2, LENGTH, 4)}
     assert step.length == LENGTH
+
+
+def test_pieces_are_rewritten_as_whole_sequences_are() -> None:
+    few, model = (Model(network(MODELS["recurrent layers"]())) for _ in range(2))
+    few.rewritings = {"few": QuantisedWeights(3)}
+    for name, values in model.values.items():
+        if values.ndim > 1:
+            unit = np.abs(values).max() / 3.0
+            model.values[name] = np.floor(values / unit + 0.5) * unit
+    np.testing.assert_allclose(few.pieces(1), model.whole(), rtol=1e-11, atol=1e-13)
 
 
 def turn(x: Any) -> Any:

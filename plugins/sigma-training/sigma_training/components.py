@@ -13,6 +13,7 @@ from attrs import define, field, fields, frozen, has
 from sigma_kernel import contracts
 from sigma_kernel.clock import TimeStep
 from sigma_kernel.contracts import Dataset, Hook, Iterator, Label, Metric, Optimisation, Optimiser, Preprocessor
+from sigma_kernel.contracts.media import BUDGET
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.errors import (
     FIRST,
@@ -29,7 +30,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
 from sigma_kernel.network.tracing import Resolve
 from sigma_kernel.plugins.resolver import resolve_components
-from sigma_kernel.settings import MIXED, OWNED, PRECISIONS, is_table
+from sigma_kernel.settings import MIXED, OWNED, PRECISIONS, is_table, is_whole
 from sigma_training.data.dataset import FITTED, dataset
 from sigma_training.data.inference import InferredData, check_target
 from sigma_training.data.iterators import Shuffled
@@ -106,10 +107,13 @@ class Settings:
         preprocessors: Preprocessors of the data, a list or by name.
         augmentations: Augmentations of the rows of training, applied before preprocessors, a list or by name.
         initialisers: Rules ``(match, initialiser)`` by name; the most specific match wins.
+        rewritings: Rewritings of the network's graph, applied one after the other, a list or by name.
         hooks: Hooks by name.
         metrics: Metrics, a list or by name.
         baselines: Whether the summary of a run has the metrics of baselines: the majority or the mean, and a linear
             model.
+        media_bytes: How many bytes of media that hooks publish are kept; beyond it, older ones go, the older the
+            further apart. With 0, none are kept.
     """
 
     name: str = field(metadata=OWNED)
@@ -132,9 +136,11 @@ class Settings:
     preprocessors: Mapping[str, Preprocessor] = field(factory=dict)
     augmentations: Mapping[str, contracts.Augmentation] = field(factory=dict)
     initialisers: Mapping[str, tuple[str, contracts.Initialiser]] = field(factory=dict)
+    rewritings: Mapping[str, contracts.Rewriting] = field(factory=dict)
     hooks: Mapping[str, Hook] = field(factory=dict)
     metrics: Mapping[str, Metric] = field(factory=dict)
     baselines: bool = True
+    media_bytes: int = BUDGET
     others: Mapping[str, Any] = field(factory=dict, metadata=OWNED)  # all trainers of the environment, by name
     learned: Learned = field(default=Learned(), metadata=OWNED)  # set by ``load``
 
@@ -160,11 +166,14 @@ def resolve_settings(given: Settings) -> Settings:
     resolve, where = given.resolve, f"{given.name}."
     values = {a.name: getattr(given, a.name) for a in fields(Settings)}
     check_target(given.name, given.target, given.data)
+    if not is_whole(given.media_bytes, 0):
+        raise SigmaConfigError(f"{where}media_bytes: must be a whole number of at least 0 (got {given.media_bytes!r}).")
     if isinstance(given.data, InferredData):
         own = {name: value for name, value in given.data.settings().items() if name == "data" or not values[name]}
         values |= {**own, "target": None}
     values["data"] = data(resolve, where + "data", values["data"])
-    kinds = {"metrics": Metric, "preprocessors": Preprocessor, "augmentations": contracts.Augmentation}
+    kinds = {"metrics": Metric, "preprocessors": Preprocessor}
+    kinds |= {"augmentations": contracts.Augmentation, "rewritings": contracts.Rewriting}
     for name, kind in kinds.items():
         values[name] = resolve_components(resolve, where + name, kind, values[name])
     values["preprocessors"] = _join_preprocessors(where, values["data"], values["preprocessors"])
@@ -324,7 +333,8 @@ def encode_splits(
 ) -> dict[str, Dataset]:
     """Encode every section as the network reads it: class indices for classification costs, else numbers.
 
-    If the specs of ``outputs`` are known, they give the number of classes; labels may be learned from earlier data.
+    If the specs of ``outputs``, as predictions, are known, they give the number of classes; labels may be learned from
+    earlier data.
     """
     takers = {step.section: 0 for step in given.preprocessors.values() if step.takes_classes}
     labels_of = dict[str, Sequence[Label]]()

@@ -133,7 +133,7 @@ class SessionLifecycle(Lifecycle):
             session.replayer.replay_rows(replay)  # commands from before training began
         failure: Exception | None = None
         while not session.replayer.has_arrived:
-            failure = self._train_until_failure(again=failure is not None and session.progress.underway)
+            failure = _train_until_failure(self, failure is not None and session.progress.underway)
             if replay is None or replay.left or not replay.rows:
                 if failure is None or not wait(failure):
                     break
@@ -147,14 +147,6 @@ class SessionLifecycle(Lifecycle):
         session.loop.leave()
         if failure is not None:
             raise failure
-
-    def _train_until_failure(self, again: bool) -> Exception | None:
-        """Train; return the error if that fails."""
-        try:
-            self.train(again=again)
-        except Exception as error:
-            return error
-        return None
 
     def answer(self) -> None:
         """Answer the commands that are queued while training waits after a failure, or wait a moment for one."""
@@ -174,6 +166,10 @@ class SessionLifecycle(Lifecycle):
     def send(self, command: Command) -> Request:
         """Queue a command for the next boundary."""
         return self.session.commands.send(command)
+
+    def send_from(self, who: str, command: Command) -> Request:
+        """Queue a command for the next boundary; the journal names its sender."""
+        return self.session.commands.send(command, who)
 
     def save_end(self) -> Request | None:
         """Save what training has reached; where the loss is not finite, the newest good state was saved instead."""
@@ -255,3 +251,12 @@ def _last_metrics(session: Session) -> dict[str, float]:
     there = [address for address in last if not address.startswith(("workers.", EPOCH))]
     values = {address: last.get(address.replace("training.", EPOCH, 1), last[address]) for address in there}
     return {name: x for name, x in values.items() if isinstance(x, int | float) and not isinstance(x, bool)}
+
+
+def _train_until_failure(lifecycle: SessionLifecycle, again: bool) -> Exception | None:
+    """Train; return the error if that fails."""
+    try:
+        lifecycle.train(again=again)
+    except Exception as error:
+        return error
+    return None

@@ -288,7 +288,8 @@ class Stages:
         precision, resolve = self.precision, self.settings.resolve
         shapes = network.declare(sections, precision, resolve)
         model = Model(network, shapes, sections, precision, resolve, MIXED.get(self.settings.precision, ""))
-        model = evolve(model, metrics=model.per_output(self.resolved_settings.metrics))
+        settings = self.resolved_settings
+        model = evolve(model, metrics=model.per_output(settings.metrics), rewritings=settings.rewritings)
         check_memory(model)
         live_values(model)
         return model
@@ -310,16 +311,15 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     check_shards(stages)
     model = assign_optimisers(name, stages.model, parts.optimisers, chosen.order)
     model = evolve(model, units=preparation.units(parts.backend))
-    splits = choices.encode_splits(stages.encoded_splits, model.network, chosen, model.shapes.outputs)
+    splits = choices.encode_splits(stages.encoded_splits, model.network, chosen, model.shapes.judged_specs)
     if not settings.learned.about:  # else they were told before the training that goes on
         choices.tell_findings(name, splits, model.network)
-    named = getattr(chosen.data, "classes", ())  # of all splits
     classes = choices.class_names(splits["training"], model.network)
     programs, ready = _programs(model, parts.backend, stages.feed.batch_size), partial(ready_block, model, preparation)
     parts = evolve(parts, backend=programs.backend)
     learned = _learned_facts(chosen.data, splits, preparation, model, classes) | known_tiers(parts.backend)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
-    labels = tuple(next(iter(classes.values()), choices.labels(named)))
+    labels = tuple(next(iter(classes.values()), choices.labels(getattr(chosen.data, "classes", ()))))  # of all splits
     setup = Setup(
         name=name,
         factory=Factory(name, parts, settings.resolve, splits),
@@ -335,7 +335,8 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     )
     check_declared(setup)
     check_one(f"{name}.metrics", ModelPreview(model).measure, chosen.metrics)
-    initial = evolve(stages.initial, model=model, fitted=preparation.arrays())
+    rows = partial(first_rows, splits["training"], ready, model)
+    initial = evolve(stages.initial, model=model, fitted=preparation.arrays(), rows=rows)
     initial.check_names({**learned, "classes": classes})
     for hook in parts.hooks.values():
         for on in {*hook.splits} - {"training"} if hook.on_error == "fail" and not hook.background else ():
@@ -383,6 +384,16 @@ def ready_block(model: Model, preparation: Preparation, block: Mapping[str, np.n
         with introduce_errors(f"layer {cost.name}", cost.layer):
             cost.layer.check(read_only(ready[cost.layer.targets]), model.shapes.outputs[cost.sources[0]])
     return ready
+
+
+def first_rows(data: Dataset, ready: Callable[[Mapping[str, Any]], Host], model: Model, count: int) -> Host:
+    """Return so many first rows of a data set, or all if there are fewer: the sections of inputs, prepared."""
+    blocks, held, sections = list[Host](), 0, model.network.sections(costs=False)
+    for number in range(data.blocks):
+        if held < count:
+            blocks.append(ready(read(data, number)))
+            held += len(blocks[-1][next(iter(sections))])
+    return {name: np.concatenate([block[name] for block in blocks])[:count] for name in sections}
 
 
 def _weights(model: Model, block: Mapping[str, np.ndarray]) -> Host:

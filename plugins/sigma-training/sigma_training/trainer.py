@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from attrs import define, field, fields_dict
 
-from sigma_kernel.contracts import Array, Metric, running as contracts
+from sigma_kernel.contracts import Array, Metric, RowHistory, running as contracts
 from sigma_kernel.contracts.running import Goals, Host
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, refuse_unknown, suggest_name
@@ -26,6 +26,7 @@ from sigma_training.components import SETTINGS, Learned, Settings, network
 from sigma_training.data.dataset import keep_blocks
 from sigma_training.data.inference import infer_data
 from sigma_training.evaluator import Evaluator
+from sigma_training.history.media import MediaRecorder
 from sigma_training.history.metrics import History
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import meet
@@ -77,11 +78,13 @@ class NetworkTrainer(Settings, contracts.Trainer):
     def create(cls, name: str, host: Host, settings: Mapping[str, Any]) -> NetworkTrainer:
         """Return a trainer of an environment; raise SigmaConfigError for unknown settings."""
         refuse_unknown(f"trainer {name!r}", settings, SETTINGS, remedies=BELONGS)
+        media = MediaRecorder(name, host.log)
+        history = History(host.resolve, gallery=media.gallery)
         return cls(
             name=name,
             resolve=host.resolve,
             registry=host.registry.branch(name, "trainer"),
-            recorder=Recorder(name, host.log, host.publish_row, History(host.resolve)),
+            recorder=Recorder(name, host.log, host.publish_row, history, media=media),
             host=host,
             others=host.trainers,
             **settings,
@@ -123,6 +126,7 @@ class NetworkTrainer(Settings, contracts.Trainer):
                     fix(owner.type, f"{self.name}.{head}")
                 for placed in setup.model.network.layers:
                     fix(placed.layer, f"{self.name}.network.layers.{placed.name}")
+                self.recorder.media.limit(setup.settings.media_bytes)
                 session = build_session(setup, initial, self.recorder, self.host, self.registry, _drive_group)
                 self.learned.restore(session)
                 self._view.open(session)
@@ -230,6 +234,14 @@ class NetworkTrainer(Settings, contracts.Trainer):
         learned = session.ask(lambda: learned_from(session.state, session.setup))
         size, setup = session.setup.evaluator.batch_size, prepared_for(session.setup.settings, on, learned)
         return session.ask(lambda: setup.evaluate(session.present.steps(weights), "training", chosen, batch_size=size))  # type: ignore[no-any-return]
+
+    def row_history(self, on: str = "training") -> RowHistory:
+        """Return what became of each row of a split over the epochs: its losses, when it was learned, or forgotten.
+
+        The hook ``row_history`` records it; raises SigmaStateError if none has. ``order("mislabelled")`` of the result
+        has the places of rows that are probably mislabelled first, ``order("forgotten")`` of those that were forgotten.
+        """
+        return SessionView(self.name, self.recorder, self.session).row_history(on)
 
     def save(self, path: Path | str) -> Path:
         """Save the network to a directory: configuration, preprocessors, classes, parameters and state; no data.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import attrs
@@ -10,20 +12,33 @@ import numpy as np
 from attrs import define
 
 from sigma_kernel.arrays import PLAIN
-from sigma_kernel.contracts import Branch, HookEntry, LayerEntry, RowLosses, StateEntry, Stretch
+from sigma_kernel.contracts import (
+    Branch,
+    HookEntry,
+    LayerEntry,
+    MediaEntry,
+    RowHistory,
+    RowLosses,
+    StateEntry,
+    Stretch,
+    WorkEntry,
+)
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.plugins.components import display_name
+from sigma_step.graphs import training_step
 from sigma_step.model import LAYERS
 from sigma_step.steps import Steps
-from sigma_training.components import Learned, target_names
+from sigma_training.components import Learned, check_split, target_names
 from sigma_training.data.dataset import gather_rows
 from sigma_training.evaluator import Evaluator
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import explain_order
+from sigma_training.hooks.row_history import find_row_history
 from sigma_training.session.session import Session
+from sigma_training.work import describe_work
 
 
 @define(eq=False)
@@ -54,6 +69,19 @@ class SessionView:
         """Return the branches of its history."""
         return self.recorder.history.branches()
 
+    # -- media ---------------------------------------------------------------------------------------------------------
+    def media(self) -> list[MediaEntry]:
+        """Return what media hooks have published, on all branches."""
+        return self.recorder.media.entries()
+
+    def media_version(self) -> Any:
+        """Return what changes with each of them; None if there are none."""
+        return self.recorder.media.version()
+
+    def read_media(self, key: str) -> bytes | None:
+        """Return the bytes of one of them; None if they are no longer there."""
+        return self.recorder.media.read(key)
+
     @property
     def _session(self) -> Session:
         if self.session is None:
@@ -65,6 +93,18 @@ class SessionView:
         """Return its layers."""
         model = self._session.setup.model
         return [_layer(f"{self.name}.{LAYERS}", placed, model.shapes) for placed in model.network.layers]
+
+    def work(self) -> list[WorkEntry]:
+        """Return what layers and optimisers take of a training step, whose graph is traced again if it was cut."""
+        setup = self._session.setup
+        model, batch, steps = setup.model, setup.feed.batch_size, setup.programs.steps
+        return describe_work(model, steps.get((training_step, batch)) or training_step(model, batch))
+
+    def record(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Record what a monitor measured, at the next boundary, while it trains."""
+        session = self._session
+        if session.status == "running":
+            session.ask(partial(session.record_readings, readings, units))
 
     def hooks(self) -> list[HookEntry]:
         """Return its hooks in callback order."""
@@ -118,6 +158,13 @@ class SessionView:
         evaluator, steps = self.evaluator_and_steps()
         return evaluator.losses(steps, split, most)
 
+    def row_history(self, split: str = "training") -> RowHistory:
+        """Return what a hook has recorded of each row of a split; raise SigmaStateError if none has."""
+        session = self._session
+        check_split("row_history", split, session.setup.factory.splits)
+        memory = session.ask(lambda: deepcopy(dict(session.state.memory)))
+        return find_row_history(session.setup.settings.resolve, memory, split)
+
     def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of each output for samples."""
         evaluator, steps = self.evaluator_and_steps()
@@ -154,7 +201,8 @@ class SessionView:
 def _layer(head: str, placed: Placed, shapes: Shapes) -> LayerEntry:
     shape = getattr(shapes.outputs.get(placed.name), "shape", None)
     own = {head + a: p.shape for a, p in shapes.parameters.items() if a.startswith(f"{placed.name}.")}
-    return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer))
+    shared = {name: f"{head}{address}" for name, address in placed.layer.share.items()}
+    return LayerEntry(placed.name, placed.kind, placed.sources, shape, own, _settings(placed.layer), shared)
 
 
 def _settings(layer: Any) -> dict[str, Any]:

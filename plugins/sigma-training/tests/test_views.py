@@ -25,7 +25,7 @@ from sigma_step.blocks import RowRecords
 from sigma_step.graphs import activity_step
 from sigma_store.curves import read_curves
 from sigma_testing import Do, FakeView, Note, Slow, Sweep, ViewSuite, small_environment
-from sigma_testing.steering import steered_environment, wait_until
+from sigma_testing.steering import state_bytes, steered_environment, wait_until
 from sigma_training import evaluator
 from sigma_training.data.dataset import Rows
 from sigma_training.history.metrics import History
@@ -604,3 +604,44 @@ def test_without_a_run_folder_a_chart_shows_what_is_in_memory_evenly() -> None:
     assert len(one.curve.values) <= 50
     assert one.curve.low.min() == 0.0
     assert history.points("nothing", Window(), 0) == (0, [])
+
+
+# -- readings ----------------------------------------------------------------------------------------------------------
+def test_readings_of_a_monitor_are_curves_beside_the_state_that_no_hook_reads() -> None:
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(epochs=1)
+        session, before = trainer.session, state_bytes(trainer)
+        session.record_readings({"memory.run": 1.5}, {"memory.run": "GiB"})
+        session.record_readings({"memory.run": 2.5}, {"memory.run": "GiB"})
+        view = seen(sigma)
+        (entry,) = view.entries("trainer.system.**")
+        assert (entry.address, entry.value, entry.unit) == ("trainer.system.memory.run", 2.5, "GiB")
+        _, (stretch,) = view.stretches("trainer.system.memory.run")
+        assert stretch.curve.values.tolist() == [1.5, 2.5]
+        assert {*stretch.curve.iterations} == {session.moment.iteration}
+        assert session.lookup("system.memory.run") is None
+        assert session.lookup("**.memory.run") == {}
+        assert state_bytes(trainer) == before
+        sigma.set("trainer.optimiser.learning_rate", 0.01)  # bindings are made anew
+        assert sigma.get("trainer.system.memory.run") == 2.5
+
+
+def test_a_reading_is_recorded_at_a_boundary_while_a_trainer_trains_and_else_not() -> None:
+    class Gauge(Monitor):
+        def watch(self, view: View) -> None:
+            while not view.wait(0.01):
+                view.trainer("trainer").record({"threads.run": 3.0}, {"threads.run": ""})
+
+    with small_environment(Sweep()) as sigma:
+        sigma.trainer("trainer").fit(epochs=1)
+        seen(sigma).trainer("trainer").record({"threads.run": 1.0}, {"threads.run": ""})
+        assert "system.threads.run" not in sigma.trainer("trainer").history
+    with small_environment(Sweep(), hooks={"slow": Slow()}) as sigma:
+        sigma.monitors["gauge"] = Gauge()
+        thread = threading.Thread(target=sigma.run)
+        thread.start()
+        wait_until(lambda: "trainer.system.threads.run" in sigma.registry)
+        sigma.stop()
+        thread.join(PATIENCE)
+        assert {*sigma.trainer("trainer").history["system.threads.run"]} == {3.0}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -22,7 +22,7 @@ from sigma_backend_cupy.devices.gemm import Gemm, gemms
 from sigma_backend_cupy.graphs.views import StridedProduct
 from sigma_backend_cupy.text.kernels import Kernel
 from sigma_kernel.errors import SigmaConfigError
-from sigma_kernel.graph import BYTES, Namespace
+from sigma_kernel.graph import BYTES, MEANINGS, Namespace
 
 OPTIONS = ("--std=c++17",)
 NAMES = ("float32", "float64", "int32", "int64", "uint32")
@@ -172,7 +172,9 @@ class CudaDevice:
     def namespace(self) -> Namespace:
         """Return CuPy's."""
         dtypes = {name: np.dtype(name) for name in (*NAMES, "bool")}
-        return Namespace("cupy", self.cupy, dtypes, np.int64)
+        own = {"argsort": partial(MEANINGS["argsort"], by=self.cupy.argsort)}  # stable, without a setting that says so
+        raising = partial(import_module("cupyx").errstate, linalg="raise")  # for matrices without a result
+        return Namespace("cupy", self.cupy, dtypes, np.int64, quiet=raising, own=own)
 
 
 def _launcher(function: Any, kernel: Kernel) -> Call:

@@ -15,10 +15,12 @@ from attrs import evolve
 
 from sigma_backend_cupy.graphs.reads import LEAVES, LOOPS, MOVES, PULLED, REDUCTIONS
 from sigma_backend_cupy.graphs.views import VIEWS, product
+from sigma_kernel import Lowerings
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import INTEGERS, Graph, Node, map_nodes, ops, rewrite, with_inputs
 
 KEPT = frozenset({"mixed_matmul"})  # composites with their own kernels
+LOWERINGS = Lowerings("cupy")
 DTYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 CONVOLUTIONS = frozenset({"convolution", "convolution_input", "convolution_kernel"})
 TILED = frozenset({*CONVOLUTIONS, "tiled_matmul"})
@@ -29,9 +31,16 @@ ENOUGH = 2048  # results, for which one block each is enough to keep a device bu
 LONG = 4096  # elements of a reduction that is worth cutting
 
 
+class Whole:
+    """The composites that are not expanded: they have kernels here, or a plugin's."""
+
+    def __contains__(self, op: object) -> bool:
+        return op in KEPT or op in LOWERINGS
+
+
 def canonical(graph: Graph) -> Graph:
     """Return the graph for kernels; raises SigmaGraphError for unsupported dtypes."""
-    small = rewrite(graph, keep=KEPT)
+    small = rewrite(graph, keep=Whole())
     for node in (*small.inputs, *small):
         if node.dtype not in DTYPES and node.dtype != "tuple":
             raise SigmaGraphError(f"cupy: does not support {node.dtype}. Use one of: {', '.join(sorted(DTYPES))}.")
@@ -130,6 +139,24 @@ def _lowest_value(dtype: str) -> float:
     return INTEGERS[dtype][0] if dtype in INTEGERS else -math.inf
 
 
+def _cumsum(node: Node) -> Node:
+    """Add the sums of twice as many entries each time: in the same order always, unlike CUDA's own scans."""
+    (total,), (axis, reverse) = node.inputs, (node.attrs["axis"], node.attrs["reverse"])
+    side, step, none = node.shape[axis], 1, (0,) * len(node.shape)
+    while step < side:
+        start, stop = (step, side) if reverse else (0, side - step)
+        room = tuple(step if i == axis else 0 for i in range(len(none)))
+        low, high = (none, room) if reverse else (room, none)
+        earlier = ops.narrow(total, axis, start, stop)
+        total, step = total + ops.pad(earlier, low=low, high=high, interior=none, value=0), 2 * step
+    return total
+
+
+def _library(node: Node) -> Node:
+    """Leave an op to CuPy's functions, unless there is nothing to compute."""
+    return node if math.prod(node.shape) else ops.full(0, node.shape, node.dtype)
+
+
 # -- products ----------------------------------------------------------------------------------------------------------
 def _lower_mixed(node: Node) -> Node:
     """Round to 16 bits in memory, where a product reads half as much; a device multiplies them faster, too."""
@@ -172,6 +199,8 @@ def _first_input(node: Node) -> Node:
 _FORMS: dict[str, Callable[[Node], Node]] = {
     **dict.fromkeys(REDUCTIONS, _reduction),
     **dict.fromkeys(CONVOLUTIONS, _convolution),
+    **dict.fromkeys(("argsort", "cholesky", "irfft", "rfft", "solve", "svd"), _library),
+    "cumsum": _cumsum,
     "matmul": _product,
     "mixed_matmul": _lower_mixed,
     "stop": _first_input,

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_backend_cupy.devices.device import Call, Device
+from sigma_backend_cupy.graphs.canonical import LOWERINGS
 from sigma_backend_cupy.graphs.views import StridedProduct
 from sigma_backend_cupy.runs.places import ArrayPlace, Launch, LaunchList, size, total
 from sigma_backend_cupy.text.kernels import Kernel
@@ -103,10 +104,10 @@ def _bind_call(call: Call, addresses: Sequence[int]) -> Callable[[], None]:
 
 
 def _meant(launch: Launch, memory: BoundMemory, places: Sequence[int]) -> Callable[[], None]:
-    """Return a call of an op's meaning, which the device computes array by array."""
+    """Return a call of an op's kernel or meaning, which the device computes array by array."""
     node: Any = launch.what
     device = memory.device
-    ns = device.namespace()
+    ns = evolve(device.namespace(), kernels=LOWERINGS)
     arrays = [device.array(at, x.shape, x.dtype) for at, x in zip(places, (*node.inputs, node), strict=True)]
     run = meaning_of(node, ns)
 

@@ -54,6 +54,28 @@ def argmax(task: Task, node: Node) -> None:
     ]  # fmt: skip
 
 
+def cumsum(task: Task, node: Node) -> None:
+    """Write the sums of the entries up to each along an axis: of all columns side by side, if there are several."""
+    (x,), out, (side, inner) = operands(task, node), task.storage(node), _sides_along(node)
+    at = f"(i * {side} + {f'{side - 1} - k' if node.attrs['reverse'] else 'k'}) * {inner} + j"
+    total = arithmetic("add", node.dtype, "total", f"{x}[{at}]")
+    before = f"{out}[{at} {'+' if node.attrs['reverse'] else '-'} {inner}]"
+    rows = [f"for k in range(1, {side}):", f"    for j in range({inner}):"]
+    rows += [f"        {out}[{at}] = {arithmetic('add', node.dtype, before, f'{x}[{at}]')}"]
+    first = [f"for j in range({inner}):", "    k = i8(0)", f"    {out}[{at}] = {x}[{at}]"]
+    row = [f"total, j = {literal(0, node.dtype)}, i8(0)", f"for k in range({min(side, inner * side)}):"]
+    row += [f"    total = {total}", f"    {out}[{at}] = total"]
+    lines = [*first, *rows] if side and inner > 1 else row
+    task.share(costs.loop(2 * size(node)), prod(node.shape[: node.attrs["axis"]]))
+    task.lines += ["for i in range(lo, hi):", *(f"    {line}" for line in lines)]
+
+
+def _sides_along(node: Node) -> tuple[int, int]:
+    """Return the side of the axis of a node, and how many entries there are after it."""
+    axis = node.attrs["axis"]
+    return node.shape[axis], prod(node.shape[axis + 1 :])
+
+
 def pad(task: Task, node: Node) -> None:
     """Write the padding, then copy the operand into it."""
     (x,), out, attrs = operands(task, node), task.storage(node), node.attrs
@@ -333,7 +355,7 @@ def sum_unpool(task: Task, node: Node) -> None:
 
 
 WRITERS: dict[str, Writer] = {
-    "argmax": argmax, "pad": pad, "scatter_add": scatter_add, "matmul": matmul,
+    "argmax": argmax, "cumsum": cumsum, "pad": pad, "scatter_add": scatter_add, "matmul": matmul,
     "max_pool": max_pool, "pool_argmax": pool_argmax, "sum_pool": sum_pool, "pool_select": pool_select,
     "pool_scatter": pool_scatter, "sum_unpool": sum_unpool, "rows": rows, "python": python,
 }  # fmt: skip

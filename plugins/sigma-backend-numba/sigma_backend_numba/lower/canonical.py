@@ -44,7 +44,7 @@ LEAVES = frozenset({"input", "constant"})
 ELEMENTWISE = frozenset({*SCALARS, "random_bits", "gather", "take"})
 FOLDS = frozenset({"sum", "max"})
 PLAIN = frozenset({
-    "argmax", "pad", "concat", "scatter_add", "matmul", "mixed", "convolution", "convolution_input",
+    "argmax", "cumsum", "pad", "concat", "scatter_add", "matmul", "mixed", "convolution", "convolution_input",
     "convolution_kernel", "kernel_parts", "max_pool", "pool_argmax", "pool_select", "pool_scatter", "sum_pool",
     "sum_unpool", "scan", "part", "packed", PAIRED, "rows", "python", "attend", "attend_back",
 })  # fmt: skip  # (matmul of integers)

@@ -46,6 +46,7 @@ from sigma_kernel.graph import (
 LOWERINGS = Lowerings("numba")
 LONGEST = 400  # characters of Numba's error message that are quoted
 PYTHON_FAILED = 3  # the fault of a meaning that raised
+BY_LIBRARY = {"argsort", "solve", "cholesky", "svd", "rfft", "irfft"}  # ops that NumPy computes at full speed
 _ATTRIBUTES = re.compile(r"(?m)^attributes #\d++ = \{[^\n]*+")  # of functions; with them, Numba prevents inlining
 _log = logging.getLogger("sigma.numba")
 _warned: set[str] = set()  # ops, in this process
@@ -216,7 +217,7 @@ def _warn(node: Node, kernel: Any) -> None:
             f"{node.op}: the numba backend has no code for this op. Give it a meaning, an expansion or a lowering "
             f"'{short}.numba'."
         )
-    if node.op not in _warned:
+    if node.op not in _warned | BY_LIBRARY:
         _warned.add(node.op)
         why = f"it has no expansion, and no lowering '{short}.numba'" if ":" in node.op else "it has no row in SCALARS"
         if kernel is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from attrs import field, frozen
@@ -27,6 +27,8 @@ class Cast(Preprocessor):
 
     dtype: Literal["float32", "float64", "int32", "int64", "bool"] = field(default="float32", validator=in_(NAMES))
     section: str = field(default="inputs", kw_only=True)
+
+    casts: ClassVar[bool] = True
 
     def fit(self, blocks: Iterable[np.ndarray]) -> dict[str, np.ndarray]:
         """Return nothing."""

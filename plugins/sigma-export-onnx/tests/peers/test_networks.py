@@ -45,10 +45,11 @@ EXAMPLES = {
     "kullback_leibler": (layers.KullbackLeibler(), SCORES),
     "function_cost": (layers.FunctionCost(lambda x, y: f.mean(x - y)), SCORES),
 }
+PREDICTS = {"adaptive_softmax"}  # with its own parameters: as a network
 
 
 def test_every_cost_has_an_example() -> None:
-    assert {*EXAMPLES} == COSTS
+    assert {*EXAMPLES} | PREDICTS == COSTS
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -96,6 +97,12 @@ def types(model: Any) -> dict[str, str]:
 
 
 CHAIN = "+ dense(5, activation='tanh') + output(3) + softmax_cross_entropy()"
+
+
+def test_a_cost_that_predicts_with_its_parameters_is_a_part_of_the_model(tmp_path: Path) -> None:
+    network = "input(4) + dense(8) + adaptive_softmax(3, [1, 2], 2.0, bias=true)"
+    model = trained(tmp_path, network, {"inputs": TABLE, "targets": LABELS})
+    same(model, {"inputs": TABLE.astype(np.float32)})
 
 
 @pytest.mark.parametrize(

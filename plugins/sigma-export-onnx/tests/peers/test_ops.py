@@ -105,6 +105,29 @@ def test_other_ops_are_those_of_the_reference() -> None:
     agrees(network(several, X))
 
 
+def orders(x: Node) -> list[Node]:
+    """Return orders, running sums, products and transforms of each row alone."""
+    values, places = f.top_k(x, 3)
+    least, _ = f.top_k(f.floor(x), 2, axis=1, largest=False)  # of entries that are often equal
+    return [
+        f.sort(x), f.sort(x, 1, descending=True), f.argsort(f.floor(x)), f.argsort(f.floor(x), 1, descending=True),
+        values, places, least, f.cumsum(x), f.cumsum(x, 1, reverse=True), f.prod(x, -1), f.prod(x, (1, 2)),
+        f.prod(f.cast(x, "int32"), 1),
+        f.einsum("bij,bkj->bik", x, x), f.einsum("bij,jk,kl->bil", x, np.ones((5, 2), "f4"), np.ones((2, 5), "f4")),
+        f.rfft(x), f.rfft(x, 1), f.irfft(f.reshape(x[:, :, :4], (x.shape[0], 4, 2, 2)), 3), f.irfft(f.rfft(x, 1), 4, 1),
+    ]  # fmt: skip
+
+
+def test_orders_and_transforms_are_those_of_the_reference() -> None:
+    agrees(network(orders, X))
+
+
+def test_linear_algebra_is_refused_with_a_reason() -> None:
+    for function in (lambda x: f.solve(x[:, :, :4], x), lambda x: f.cholesky(x[:, :, :4]), lambda x: f.svd(x)[1]):
+        with pytest.raises(SigmaConfigError, match="cannot be exported. ONNX has no linear algebra beyond products"):
+            Onnx().model(network(function, X))
+
+
 def test_composites_that_onnx_has_stay_whole() -> None:
     names = ("Relu", "Sigmoid", "Gelu", "Softplus", "Softmax", "LogSoftmax", "LayerNormalization")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sigma_hooks import ReduceOnPlateau
-from sigma_hooks.png import png
+from sigma_kernel.contracts import PictureValue
 from sigma_testing import Desk
 
 RATE = "optimiser.learning_rate"
@@ -42,5 +42,5 @@ def test_learning_rates_fall_at_the_same_steps_as_torchs(seed, ours, theirs):
 def test_images_round_trip_through_the_reader(shape):
     images = pytest.importorskip("PIL.Image")
     pixels = np.random.default_rng(1).integers(0, 256, shape, np.uint8)
-    read = np.asarray(images.open(io.BytesIO(png(pixels))))
+    read = np.asarray(images.open(io.BytesIO(PictureValue(pixels).encode())))
     assert read.reshape(shape).tolist() == pixels.tolist()

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch")
 from sigma_layers import (  # noqa: E402
     CTC,
     AbsoluteDifference,
+    AdaptiveSoftmax,
     Adversarial,
     CosineDistance,
     Dense,
@@ -93,6 +94,36 @@ def aligned(p, steps, **settings):
     )
 
 
+CUTOFFS = ([3], [1, 4], [2, 4, 8])  # of nine classes, the last one in a tail of its own
+NINE = RANDOM.integers(0, 9, (ROWS, 5), np.int32)
+UNKNOWN = np.where(RANDOM.random((ROWS, 5)) < 0.3, -100, NINE)
+
+
+def adaptive(cutoffs, p, layer="b", **settings):
+    """Return PyTorch's module with our parameters: a function of its method, and of tensors."""
+    width = p[f"{layer}.head.weights"].shape[0]
+    module = torch.nn.AdaptiveLogSoftmaxWithLoss(width, 9, cutoffs, **settings).double()
+    given = {"head.weight": p[f"{layer}.head.weights"].T}
+    if settings.get("head_bias"):
+        given["head.bias"] = p[f"{layer}.head.biases"]
+    for i in range(len(cutoffs)):
+        given[f"tail.{i}.0.weight"] = p[f"{layer}.tail-{i}.projection"].T
+        given[f"tail.{i}.1.weight"] = p[f"{layer}.tail-{i}.weights"].T
+    return module, given
+
+
+def of_clusters(cutoffs, labels, p, **settings):
+    """Return the mean loss of the labels that count, of sequences that a layer has widened."""
+    module, given = adaptive(cutoffs, p, **settings)
+    counted = torch.tensor(labels.ravel() >= 0)
+    features = scores(p, SEQUENCES).flatten(0, 1)[counted]
+    return torch.func.functional_call(module, given, (features, torch.tensor(labels).flatten()[counted].long())).loss
+
+
+def clustered(*settings, **others):
+    return Input(5, 4) + Dense(8, name="a") + AdaptiveSoftmax(9, *settings, name="b", **others)
+
+
 ALL = {"real": torch.ones, "generated": torch.zeros}
 FORMS = {
     "logistic": F.binary_cross_entropy_with_logits,
@@ -145,6 +176,20 @@ CASES = {
         lambda p: F.cross_entropy(
             scores(p), torch.tensor(LABELS).long(), weight=TENSOR, ignore_index=1, label_smoothing=0.2
         ),
+    ),
+    **{
+        f"adaptive softmax of {len(cutoffs)} clusters{', biased' * bias}": (
+            clustered(cutoffs, divisor, bias=bias),
+            {"inputs": SEQUENCES, "targets": NINE},
+            lambda p, c=cutoffs, d=divisor, b=bias: of_clusters(c, NINE, p, div_value=d, head_bias=b),
+        )
+        for cutoffs, divisor in zip(CUTOFFS, (4.0, 2.5, 2.0), strict=True)
+        for bias in (False, True)
+    },
+    "adaptive softmax with ignored labels": (
+        clustered([2, 5], 2.0, ignore_index=-100),
+        {"inputs": SEQUENCES, "targets": UNKNOWN},
+        lambda p: of_clusters([2, 5], UNKNOWN, p, div_value=2.0),
     ),
     "absolute difference": (
         head(AbsoluteDifference(), units=4),

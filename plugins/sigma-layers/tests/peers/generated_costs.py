@@ -57,6 +57,31 @@ def cross_entropy(draw):
 
 
 @st.composite
+def adaptive(draw):
+    """Draw classes in clusters, of rows and of sequences; some tails have one class."""
+    classes = draw(st.integers(2, 12))
+    cutoffs = sorted(draw(st.sets(st.integers(1, classes - 1), min_size=1, max_size=3)))
+    divisor, bias = draw(st.sampled_from([1.0, 1.5, 2.0])), draw(st.booleans())
+    shape, random = (*draw(st.lists(some, min_size=1, max_size=2)), 8), np.random.default_rng(draw(SEEDS))
+    labels = random.integers(0, classes, shape[:-1], np.int32)
+
+    def function(x, y, p):
+        module = torch.nn.AdaptiveLogSoftmaxWithLoss(8, classes, cutoffs, divisor, bias).double()
+        names = {
+            f"tail.{i}.{j}.weight": f"tail-{i}.{name}"
+            for i in range(len(cutoffs))
+            for j, name in enumerate(("projection", "weights"))
+        }
+        given = {name: p[own].T for name, own in {"head.weight": "head.weights", **names}.items()}
+        given |= {"head.bias": p["head.biases"]} if bias else {}
+        return torch.func.functional_call(module, given, (x.flatten(0, -2), y.flatten().long())).loss
+
+    layer = sigma_layers.AdaptiveSoftmax(classes, cutoffs, divisor, bias=bias)
+    settings = {"classes": classes, "cutoffs": cutoffs, "divisor": divisor}
+    return Case(layer, [shape, labels.shape], function, settings, {"input 1": labels})
+
+
+@st.composite
 def of_numbers(draw):
     shape, random = shaped(draw)
     name = draw(st.sampled_from(["absolute", "squared", "huber", "poisson", "binary", "hinge"]))
@@ -144,6 +169,6 @@ def alignment(draw):
 
 
 FAMILIES = {
-    "cross_entropy": cross_entropy(), "of_numbers": of_numbers(), "of_classes": of_classes(),
+    "cross_entropy": cross_entropy(), "adaptive": adaptive(), "of_numbers": of_numbers(), "of_classes": of_classes(),
     "of_distributions": of_distributions(), "of_embeddings": of_embeddings(), "alignment": alignment(),
 }  # fmt: skip

@@ -114,3 +114,18 @@ def test_predictions_agree(layer, function):
     trained = Trained(Input(4) + Output(3, name="a") + layer, {"inputs": X, "targets": PROBABILITIES})
     expected = function(affine({name: torch.tensor(x) for name, x in trained.values.items()}, "a", torch.tensor(X)))
     np.testing.assert_allclose(trained.computed()[1], expected.numpy(), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("case", [name for name in CASES if name.startswith("adaptive softmax of")])
+def test_predictions_of_an_adaptive_softmax_agree(case, precision):
+    architecture, data, _ = CASES[case]
+    trained = Trained(architecture, data, precision)
+    p = {name: torch.tensor(x.astype(np.float64)) for name, x in trained.values.items()}
+    cost = trained.network.layers[-1].layer
+    module, given = cost_cases.adaptive(list(cost.cutoffs), p, div_value=cost.divisor, head_bias=cost.bias)
+    module.load_state_dict(given)
+    features = affine(p, "a", torch.tensor(data["inputs"].astype(precision).astype(np.float64))).flatten(0, 1)
+    expected = module.log_prob(features).exp().reshape(cost_cases.ROWS, 5, 9).detach().numpy()
+    bound = TOLERANCE if precision == "float64" else 1e-5
+    np.testing.assert_allclose(trained.computed()[1], expected, rtol=bound, atol=bound)

@@ -18,6 +18,8 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "data": "DATA",
         "documents": "LONGEST PROTOCOL",
         "layers": "LAYERS",
+        "mapping": "ROWS",
+        "media": "MEDIA",
         "reading": "Later READS",
         "steering": "STEERS",
         "subscriptions": "SUBSCRIBES Subscription",

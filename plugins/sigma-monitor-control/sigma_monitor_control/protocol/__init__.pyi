@@ -9,6 +9,8 @@ from sigma_monitor_control.protocol.data import DATA as DATA
 from sigma_monitor_control.protocol.documents import LONGEST as LONGEST
 from sigma_monitor_control.protocol.documents import PROTOCOL as PROTOCOL
 from sigma_monitor_control.protocol.layers import LAYERS as LAYERS
+from sigma_monitor_control.protocol.mapping import ROWS as ROWS
+from sigma_monitor_control.protocol.media import MEDIA as MEDIA
 from sigma_monitor_control.protocol.reading import Later as Later
 from sigma_monitor_control.protocol.reading import READS as READS
 from sigma_monitor_control.protocol.steering import STEERS as STEERS

@@ -15,15 +15,15 @@ from sigma_monitor_control.protocol.arguments import check_arguments
 from sigma_monitor_control.protocol.data import DATA
 from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.layers import LAYERS
-from sigma_monitor_control.protocol.reading import READS, Later, ticket
+from sigma_monitor_control.protocol.mapping import ROWS
+from sigma_monitor_control.protocol.media import MEDIA
+from sigma_monitor_control.protocol.reading import READS, Later, Run, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
 
 READ, STEER = "read", "steer"
 SCOPES = frozenset({READ, STEER})
 MOST = 64  # requests of one client that wait for an answer, and subscriptions
-
-Run = Callable[[Callable[[], Any]], Future[Any]]
 
 
 def at_once(act: Callable[[], Any]) -> Future[Any]:
@@ -49,13 +49,16 @@ class Conversation:
         scopes: What it may do: ``read``, ``steer``.
         later: Runs a call that may block until training reaches a boundary; by default, in the calling thread.
         more: Further requests that read, by name: functions of the view and of their arguments.
+        who: The name of the client in the journal; None for clients that are believed what they say.
     """
 
     view: View
     scopes: frozenset[str] = SCOPES
     later: Run = at_once
     more: Mapping[str, Callable[..., Any]] = field(factory=dict)
+    who: str | None = None
     _waiting: dict[Id, Future[Any] | Ticket] = field(factory=dict, init=False)
+    _reads: dict[Id, Future[Any]] = field(factory=dict, init=False)  # of those that wait, what nobody else waits for
     _subscriptions: dict[Id, Subscription] = field(factory=dict, init=False)
     _due: dict[Id, float] = field(factory=dict, init=False)  # when subscriptions look again, in seconds
     _ready: Callable[[], None] = field(default=lambda: None, init=False)
@@ -100,12 +103,13 @@ class Conversation:
         do = self._function(request.do)
         if len(self._waiting) + len(self._subscriptions) >= MOST:
             raise SigmaStateError(f"{request.do}: {MOST} requests are pending. Wait, or cancel some.")
-        answer = do(self.view, **check_arguments(request.do, do, request.arguments))
+        sender = {} if self.who is None or request.do not in STEERS else {"who": self.who}
+        answer = do(self.view, **check_arguments(request.do, do, {**request.arguments, **sender}))
         if request.do in SUBSCRIBES:
             self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")
             return []
         if isinstance(answer, Later):
-            answer = self.later(answer.act)
+            answer = self._reads[request.id] = (answer.run or self.later)(answer.act)
         if isinstance(answer, Ticket):
             return self._acknowledge_command(request.id, answer)
         if isinstance(answer, Future):
@@ -124,7 +128,7 @@ class Conversation:
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
-        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **LAYERS, **STEERS}
+        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **ROWS, **LAYERS, **MEDIA, **STEERS}
         if do not in functions:
             raise SigmaConfigError(
                 f"do {do!r:.100}: unknown.{suggest_name(do, functions)} Known are {', '.join(sorted(functions))}."
@@ -141,14 +145,21 @@ class Conversation:
         """End a subscription, or drop a request; return whether there was one. Sent commands remain."""
         of = documents.identity({"id": request.arguments.get("of")})
         self._due.pop(of, None)
-        return self._subscriptions.pop(of, None) is not None or self._waiting.pop(of, None) is not None
+        return self._subscriptions.pop(of, None) is not None or self._drop(of)
+
+    def _drop(self, id: Id) -> bool:
+        """Drop a request that waits; return whether there was one. What it reads is not computed, unless it began."""
+        there = self._waiting.pop(id, None) is not None
+        if (read := self._reads.pop(id, None)) is not None:
+            read.cancel()
+        return there
 
     # -- later answers -------------------------------------------------------------------------------------------------
     def answers(self) -> list[str]:
         """Return the answers that have become ready."""
         ready = {id: promise for id, promise in self._waiting.items() if _is_done(promise)}
         for id in ready:
-            del self._waiting[id]
+            self._drop(id)
         if any(isinstance(promise, Ticket) for promise in ready.values()):
             self._due = dict.fromkeys(self._due, float("-inf"))  # the changes of a command are sent at once
         return [_answer(id, promise) for id, promise in ready.items()]
@@ -183,7 +194,8 @@ class Conversation:
 
     def close(self) -> None:
         """Drop pending requests: the client has left."""
-        self._waiting.clear()
+        for id in [*self._waiting]:
+            self._drop(id)
         self._subscriptions.clear()
         self._due.clear()
 

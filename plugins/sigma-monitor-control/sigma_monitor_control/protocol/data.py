@@ -51,7 +51,7 @@ def check_rows(view: View, trainer: str, split: str, rows: Sequence[int] = ()) -
 def _rows(view: View, trainer: str, split: str, rows: Sequence[int]) -> Iterator[dict[str, Any]]:
     shapes, edited = sections(view, trainer), view.trainer(trainer).edits().get(split, {})
     ranges = {name: _range(view, trainer, name) for name, shape in shapes.items() if is_picture(shape)}
-    arrays, names = view.trainer(trainer).rows(split, rows), _Names(view, trainer, split)
+    arrays, names = view.trainer(trainer).rows(split, rows), RowNames(view, trainer, split)
     for i, row in enumerate(rows):
         values = {name: values[i] for name, values in arrays.items()}
         yield {
@@ -76,7 +76,7 @@ def _describe_inputs(inputs: Mapping[str, Any], ranges: Mapping[str, tuple[float
     return description
 
 
-class _Names:
+class RowNames:
     """The labels of rows, including changed ones: class names, or else values."""
 
     def __init__(self, view: View, trainer: str, split: str) -> None:
@@ -101,7 +101,7 @@ class _Names:
 
 # -- losses ------------------------------------------------------------------------------------------------------------
 @frozen(eq=False)
-class _Computed:
+class ComputedLosses:
     """The losses of a split, and the iteration and the edits with which they were computed."""
 
     at: int
@@ -109,15 +109,15 @@ class _Computed:
     losses: RowLosses
 
 
-_computed: WeakKeyDictionary[Any, dict[tuple[str, str], _Computed]] = WeakKeyDictionary()  # by view, while it lives
+_computed: WeakKeyDictionary[Any, dict[tuple[str, str], ComputedLosses]] = WeakKeyDictionary()  # by view
 
 
-def _losses(view: View, trainer: str, split: str, again: bool) -> _Computed:
+def compute_losses(view: View, trainer: str, split: str, again: bool) -> ComputedLosses:
     """Return the losses of a split, cached for later pages and while nothing has changed."""
     kept = _computed.setdefault(view, {})
     record, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.trainer(trainer).edits())
     if record is None or record.edited != edited or (again and record.at != at):
-        kept[trainer, split] = record = _Computed(at, edited, view.trainer(trainer).losses(split))
+        kept[trainer, split] = record = ComputedLosses(at, edited, view.trainer(trainer).losses(split))
     return record
 
 
@@ -148,8 +148,8 @@ def losses(
 
 
 def _by_loss(view: View, trainer: str, split: str, order: str, part: slice, wanted: Sequence[Any]) -> dict[str, Any]:
-    computed = _losses(view, trainer, split, again=part.start == 0)
-    row_losses, names = computed.losses, _Names(view, trainer, split)
+    computed = compute_losses(view, trainer, split, again=part.start == 0)
+    row_losses, names = computed.losses, RowNames(view, trainer, split)
     kept = np.ones(len(row_losses.rows), bool)
     for values, name in zip((row_losses.targets, row_losses.predicted), wanted, strict=True):
         if name is not None:
@@ -167,7 +167,7 @@ def _select_rows(found: RowLosses, places: np.ndarray) -> RowLosses:
     return evolve(found, rows=found.rows[places], losses=found.losses[places], **kept)
 
 
-def _describe_rows(found: RowLosses, names: _Names) -> Iterator[dict[str, Any]]:
+def _describe_rows(found: RowLosses, names: RowNames) -> Iterator[dict[str, Any]]:
     for i, (row, loss) in enumerate(zip(found.rows.tolist(), found.losses.tolist(), strict=True)):
         label = None if found.targets is None else names.class_name(found.targets[i])
         predicted = None if found.predicted is None else names.class_name(found.predicted[i])
@@ -192,7 +192,7 @@ def confusion(view: View, split: str = "validation", trainer: str | None = None)
 
 
 def _confusion(view: View, trainer: str, split: str) -> dict[str, Any]:
-    row_losses = _losses(view, trainer, split, again=True).losses
+    row_losses = compute_losses(view, trainer, split, again=True).losses
     targets, predicted = row_losses.targets, row_losses.predicted
     if targets is None or predicted is None or targets.ndim != 1 or targets.dtype.kind not in "iu":
         raise SigmaConfigError(f"confusion: {split!r} has no classes. Choose a network that predicts classes.")
@@ -212,7 +212,7 @@ def balance(view: View, split: str = "training", trainer: str | None = None) -> 
 
 
 def _balance(view: View, trainer: str, split: str) -> dict[str, Any]:
-    total, names = view.trainer(trainer).splits()[split], _Names(view, trainer, split)
+    total, names = view.trainer(trainer).splits()[split], RowNames(view, trainer, split)
     excluded = {*view.trainer(trainer).edits().get(split, {}).get("excluded", ())}
     counted = np.unique(np.linspace(0, total - 1, min(total, COUNTED)).astype(int)).tolist() if total else []
     counts: dict[str, int] = {str(class_): 0 for class_ in names.classes}
@@ -237,14 +237,15 @@ def sections(view: View, trainer: str) -> dict[str, tuple[int, ...]]:
 
 def _range(view: View, trainer: str, section: str) -> tuple[float, float]:
     """Return the least and the greatest finite value of a section, of its first rows; of bytes 0 and 255."""
-    values = _typical(view, trainer).get(section, np.zeros(0))
+    values = typical_rows(view, trainer).get(section, np.zeros(0))
     if values.dtype == np.uint8:
         return 0.0, 255.0
     finite = values[np.isfinite(values)] if values.dtype.kind in "biuf" else np.zeros(0)
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
 
 
-def _typical(view: View, trainer: str) -> dict[str, np.ndarray]:
+def typical_rows(view: View, trainer: str) -> dict[str, np.ndarray]:
+    """Return the first rows of the training data, or of another split, by section; nothing if they are not there."""
     try:
         splits = view.trainer(trainer).splits()
     except SigmaError:  # a run that has ended, whose data cannot be read
@@ -267,7 +268,7 @@ def inputs(view: View, trainer: str | None = None) -> Later:
 
 
 def _inputs(view: View, trainer: str) -> dict[str, Any]:
-    arrays = _typical(view, trainer)
+    arrays = typical_rows(view, trainer)
     shapes = sections(view, trainer)
     descriptions = [_input(view, trainer, section, shape, arrays.get(section)) for section, shape in shapes.items()]
     example = {name: arrays[name][:1] if name in arrays else np.zeros((1, *shape)) for name, shape in shapes.items()}

@@ -115,6 +115,9 @@ def _activations(view: View, trainer: str, layer: str, sample: Mapping[str, np.n
     return {"pictures": [], "values": [], **summary(values), **about, **shown}
 
 
+MEDIA = "media"  # the folder of what hooks publish, which has a lane of its own
+
+
 def pictures(view: View, trainer: str | None = None) -> Later:
     """Return the pictures that hooks have made, the newest first: the PNG files in the run folder."""
     select_trainer(view, trainer)
@@ -124,7 +127,8 @@ def pictures(view: View, trainer: str | None = None) -> Later:
 def _files(folder: Path | None) -> Iterator[dict[str, Any]]:
     if folder is None:
         return
-    paths = [path for path in folder.glob("*/*.png") if path.is_file() and not path.is_symlink()]
+    own = (path for path in folder.glob("*/*.png") if path.parent.name != MEDIA)
+    paths = [path for path in own if path.is_file() and not path.is_symlink()]
     dated = sorted(((path.stat().st_mtime, path) for path in paths), reverse=True)
     for changed, path in [pair for pair in dated if pair[1].stat().st_size <= LARGEST][:MOST_FILES]:
         data = b64encode(path.read_bytes()).decode()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from attrs import frozen
@@ -21,8 +23,12 @@ POINTS, MOST_POINTS = 2000, 32_000  # of one series, and of all in an answer, wh
 DESCRIBED = ("name", "type", "required", "default", "doc", "choices")  # of a setting
 KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose from while training
 WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
+KEY = re.compile(r"(?<=#token=)[^\s&]++")  # of a link that steers
 NUMERIC = ("number", "whole")  # types of an entry
 MEASURED = ("training", "validation", "test")  # trainers publish their results below these
+
+
+Run = Callable[[Callable[[], Any]], Future[Any]]
 
 
 @frozen
@@ -30,6 +36,7 @@ class Later:
     """A result that may have to wait for training, such as arrays, which are copied between two bursts."""
 
     act: Callable[[], Any]
+    run: Run | None = None  # what runs it, in place of the thread of all clients
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------
@@ -195,8 +202,9 @@ def ticket(made: Ticket) -> dict[str, Any]:
     return {
         "number": made.number,
         "command": made.command,
-        "arguments": {name: to_json(value) for name, value in made.arguments.items() if name != "trainer"},
+        "arguments": {name: to_json(value) for name, value in made.arguments.items() if name not in ("trainer", "who")},
         "trainer": made.arguments.get("trainer"),
+        "who": made.arguments.get("who", ""),
         "state": made.state,
         "moments": {name: {"iteration": at.iteration, "epoch": at.epoch} for name, at in made.moments.items()},
         "why": made.why,
@@ -215,8 +223,8 @@ def journal(view: View, after: int = 0) -> list[Any]:
 
 
 def messages(view: View, after: int = 0) -> list[Any]:
-    """Return the log messages after a number, with their numbers."""
-    return [[number, text] for number, text in view.messages(after)]
+    """Return the log messages after a number, with their numbers, without the keys of links: readers get them, too."""
+    return [[number, KEY.sub("...", text)] for number, text in view.messages(after)]
 
 
 # -- trainers ----------------------------------------------------------------------------------------------------------
@@ -235,6 +243,12 @@ def branches(view: View, trainer: str | None = None) -> list[Any]:
 def network(view: View, trainer: str | None = None) -> list[Any]:
     """Return the layers of a trainer."""
     return [to_json(layer) for layer in view.trainer(select_trainer(view, trainer)).network()]
+
+
+def work(view: View, trainer: str | None = None) -> Later:
+    """Return what the layers and the optimisers of a trainer take of a training step, estimated from its graph."""
+    name = select_trainer(view, trainer)
+    return Later(lambda: [to_json(entry) for entry in view.trainer(name).work()])
 
 
 def hooks(view: View, trainer: str | None = None) -> list[Any]:
@@ -294,7 +308,7 @@ def describe_command(component: Component) -> dict[str, Any] | None:
 READS: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
-        hello, status, entries, get, series, tickets, journal, messages, branches, network, hooks, states, splits,
-        classes, components, commands,
+        hello, status, entries, get, series, tickets, journal, messages, branches, network, work, hooks, states,
+        splits, classes, components, commands,
     )
 }  # fmt: skip

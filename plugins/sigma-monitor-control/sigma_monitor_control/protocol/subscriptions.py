@@ -125,7 +125,16 @@ class Following:
                 "states", {name: reading.states(self.view, name) for name in self.view.trainers()}
             )
         states, branches = (read(self.view, self.trainer) for read in (reading.states, reading.branches))
-        return {**self._describe_change("states", states), **self._describe_change("branches", branches)}
+        return {
+            **self._describe_change("states", states),
+            **self._describe_change("branches", branches),
+            **self._media(self.trainer),
+        }
+
+    def _media(self, trainer: str) -> dict[str, Any]:
+        """Return what changes with media, once there are any: a page then asks for them."""
+        version = to_json(self.view.trainer(trainer).media_version())
+        return self._describe_change("media", version) if version or "media" in self._seen else {}
 
     def _entries(self, now: float) -> dict[str, Any]:
         """Return all entries if there are others than before, or some have their first value; match patterns again."""

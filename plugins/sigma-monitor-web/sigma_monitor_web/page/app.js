@@ -2,14 +2,18 @@
 import { html, render, useEffect, useState } from "./lib.js";
 import { Banner } from "./shell/banner.js";
 import { Deck } from "./shell/deck.js";
+import { Finder } from "./shell/finder.js";
 import { Foot, Help } from "./shell/help.js";
 import { Header } from "./shell/header.js";
+import { Login } from "./shell/login.js";
 import { Panels } from "./shell/panels.js";
 import { useCurves } from "./charts/uselanes.js";
 import { VIEWS } from "./views/index.js";
 import { announce, speakInto } from "./announce.js";
 import { begin } from "./looks.js";
 import { listen } from "./keys.js";
+import { keep } from "./link.js";
+import { watch } from "./notify.js";
 import { phase, wording } from "./playback.js";
 import { start } from "./session.js";
 import { ofTrainer, store, useStore } from "./store.js";
@@ -41,6 +45,7 @@ function useAnnouncements() {
 function App() {
   const [at, see] = useState(route), [help, open] = useState(false);
   const views = arranged({ tabs: useStore((state) => state.tabs) }), view = views.find((one) => one.name === at) ?? views[0];
+  const login = useStore((state) => state.login);
   useStore((state) => state.language);
   useAnnouncements();
   useCurves();
@@ -55,13 +60,15 @@ function App() {
     <p class="sr" role="status" aria-live="polite" ref=${speakInto}></p>
     <${Header} views=${views} view=${view.name} help=${() => open(true)} />
     <${Deck} /><${Banner} />
-    <main id="main" tabindex="-1"><section class="view" id=${`v-${view.name}`} aria-labelledby=${`h-${view.name}`}>
+    <main id="main" tabindex="-1">${login ? html`<${Login} />` : null}<section class="view" id=${`v-${view.name}`} hidden=${login} aria-labelledby=${`h-${view.name}`}>
       <h1 class="sr" id=${`h-${view.name}`}>${t(`view.${view.name}`)}</h1><${view.component} key=${view.name} /><${Panels} view=${view.name} /></section></main>
     <${Foot} about=${about ? `sigma ${about}` : ""} />
+    <${Finder} views=${views} />
     <${Help} open=${help} views=${views.length} close=${() => open(false)} />`;
 }
 
 begin();
+watch();
 render(html`<${App} />`, document.querySelector("#page"));
 listen(() => arranged(store.get()), (name) => { location.hash = name; });
-start();
+start().then(() => keep(() => (arranged(store.get()).find((view) => view.name === route()) ?? arranged(store.get())[0]).name));

@@ -4,7 +4,6 @@ const FIRST_DELAY = 500;
 const LONGEST_DELAY = 5000;
 const SILENCE = 6000; // after which the server is asked whether it is still there
 const OPENING = 10000; // after which a connection that does not open is given up
-const DENIED = [4401, 4403];
 
 export class Refusal extends Error {
   constructor({ kind, message }) {
@@ -14,7 +13,7 @@ export class Refusal extends Error {
 }
 
 export class Connection {
-  // `changed` hears "online", "offline" and "denied".
+  // `changed` hears "online" and "offline".
   constructor(url, { changed, open = (at) => new WebSocket(at) }) {
     Object.assign(this, { url, changed, open });
     this.number = 0;
@@ -35,7 +34,7 @@ export class Connection {
       return this.changed("online");
     };
     socket.onmessage = (event) => this.take(event.data);
-    socket.onclose = (event) => this.lost(event.code);
+    socket.onclose = () => this.lost();
   }
 
   end() {
@@ -49,14 +48,13 @@ export class Connection {
     this.socket?.close();
   }
 
-  lost(code) {
+  lost() {
     clearTimeout(this.silence);
     this.socket = null;
     for (const { reject } of this.waiting.values()) reject(new Refusal({ kind: "offline", message: "" }));
     this.waiting.clear();
     this.hearing.clear();
     if (this.ended) return undefined;
-    if (DENIED.includes(code)) return this.changed("denied");
     this.changed("offline");
     if (this.ended) return undefined;
     this.retry = setTimeout(() => this.start(), this.delay);

@@ -27,6 +27,7 @@ const OWN = "input, select, textarea, [contenteditable]";
 
 export function listen(views, go) {
   addEventListener("keydown", (event) => {
+    if (palette(event)) return;
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
     if (event.target.closest(OWN) && !gone(event.target)) return leave(event);
     if (event.key === " " && event.target.closest("button, a, summary") && !gone(event.target)) return;
@@ -35,6 +36,15 @@ export function listen(views, go) {
     const view = /^[1-9]$/.test(event.key) ? views()[event.key - 1] : null;
     if (view) go(view.name);
   });
+}
+
+// Ctrl-K and Cmd-K open and close the palette, also while a field has the focus.
+function palette(event) {
+  const asked = (event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k";
+  if (!asked || document.querySelector("dialog[open]:not(#finder)")) return false;
+  event.preventDefault();
+  store.set(({ finding }) => ({ finding: !finding }));
+  return true;
 }
 
 // Until the next frame, the focus remains on the button of a dialog that has just been closed.

@@ -1,8 +1,10 @@
 // Theme and language: as the system has them until a person chooses, then as chosen.
+import { forgetPalette } from "./charts/palette.js";
 import { memory, store } from "./store.js";
 import { LANGUAGES, setLanguage } from "./words.js";
 
 const THEMES = ["system", "light", "dark"];
+const FOLLOWED = ["(prefers-color-scheme: dark)", "(forced-colors: active)"]; // wishes of the system, after which colours are others
 
 function wear({ theme, language }) {
   const root = document.documentElement;
@@ -12,9 +14,11 @@ function wear({ theme, language }) {
   setLanguage(language);
 }
 
+// `looks` counts the changes, for all that is painted.
 function choose(patch) {
   wear({ ...store.get(), ...patch });
-  store.set(patch);
+  forgetPalette();
+  store.set(({ looks }) => ({ ...patch, looks: looks + 1 }));
 }
 
 export function begin() {
@@ -22,7 +26,7 @@ export function begin() {
   const spoken = navigator.language.slice(0, 2);
   const language = asked.get("language") ?? memory.get("language", LANGUAGES.includes(spoken) ? spoken : "en");
   choose({ theme: asked.get("theme") ?? memory.get("theme", "system"), language });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => choose({}));
+  for (const query of FOLLOWED) matchMedia(query).addEventListener("change", () => choose({}));
 }
 
 export function nextTheme() {

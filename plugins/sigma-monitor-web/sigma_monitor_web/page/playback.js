@@ -54,6 +54,7 @@ export function allowed(state) {
   const now = phase(state), steers = (state.hello?.scopes ?? []).includes("steer");
   const live = steers && state.connection === "online";
   return {
+    steer: live,
     toggle: live && now !== "loading" && (now !== "finished" || shelved(state)),
     step: live && (["running", "paused", "empty"].includes(now) || (now === "failed" && !shelved(state))),
     rewind: live && state.states.length > 0 && !shelved(state),

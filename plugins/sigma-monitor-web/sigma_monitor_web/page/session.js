@@ -29,11 +29,11 @@ export const request = (what, more) => connection.request(what, more);
 // Come in, learn the layout, and open the connection.
 export async function start() {
   const server = await enter();
-  if (!server) return store.set({ connection: "denied" });
+  if (server.denied) return store.set({ connection: "denied", login: server.login, trouble: server.why });
   const laid = await tabs(), { axis = "iteration", log = false, smoothing = 0.9, columns = 1, tight = false } = laid.find((tab) => tab.view === "train") ?? {};
   store.subscribe(magnify);
   addEventListener("resize", widen);
-  store.set({ where: server.where ?? "monitor", process: server.process, panels: server.panels ?? [], tabs: laid, axis, logAxis: log, smoothing, columns, tight });
+  store.set({ where: server.where ?? "monitor", person: server.person ?? "", process: server.process, panels: server.panels ?? [], tabs: laid, axis, logAxis: log, smoothing, columns, tight });
   connection = new Connection(socket(), { changed });
   connection.start();
   setInterval(listen, LISTENING);
@@ -65,12 +65,13 @@ function changed(state) {
   else if (state === "offline" && !over) enquire();
 }
 
-// A handshake is refused without a reason: ask whether it is for want of a cookie.
+// Why a connection is refused or ended is not told: ask whether it is for want of a cookie.
 async function enquire() {
   const answer = await fetch("session").catch(() => null);
   if (answer?.status !== 401) return;
+  const { login } = (await answer.json().catch(() => null)) ?? {};
   connection.end();
-  store.set({ connection: "denied" });
+  store.set({ connection: "denied", login: Boolean(login), trouble: "" });
 }
 
 // An error that nobody waits for is a message of the page.
@@ -79,13 +80,14 @@ function report(error) {
 }
 
 async function greet() {
-  const hello = await request("hello");
+  const hello = await request("hello"), status = await request("status");
   const before = store.get().hello;
   if (before && (before.process !== hello.process || before.folder !== hello.folder)) forget();
   const trainer = hello.trainers.includes(store.get().trainer) ? store.get().trainer : (hello.trainers[0] ?? "");
-  store.set({ hello, trainer, status: await request("status") });
+  store.set({ hello, trainer, status });
   hear();
   document.title = t("title", { name: hello.name });
+  if (store.get().trainer !== trainer) return; // a link leads to another one, which is looked at
   await lookAround(trainer);
   follow();
 }
@@ -95,13 +97,14 @@ const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), 
 function forget() {
   curves.clear();
   asked.clear();
-  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, results: {}, lanes: null });
+  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, results: {}, lanes: null, media: null });
 }
 
-// One list; it stays empty if the server has none.
+// One list; it stays empty if the server has none, and one of a trainer that is no longer looked at is left.
 async function load(what, more) {
   const found = await request(what, more).catch((error) => report(error));
-  if (found !== undefined) store.set({ [what]: found });
+  const { trainer } = store.get();
+  if (found !== undefined && (more.trainer ?? trainer) === trainer) store.set({ [what]: found });
 }
 
 // The addresses and hooks as they are after a change.
@@ -145,7 +148,8 @@ function gather() {
 }
 
 export function look(trainer) {
-  store.set({ trainer, branches: [], states: [], lanes: null });
+  unfollow(); // news of the trainer before would be taken for those of this one
+  store.set({ trainer, picked: null, branches: [], states: [], lanes: null, media: null });
   lookAround(trainer).then(follow);
 }
 
@@ -215,7 +219,7 @@ export function take(event) {
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
   const states = event.states && (Array.isArray(event.states) ? event.states : event.states[state.trainer]);
   if (states) patch.states = states;
-  for (const name of ["entries", "branches", "edits", "hooks"]) if (event[name]) patch[name] = event[name];
+  for (const name of ["entries", "branches", "edits", "hooks", "media"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
   if (event.entries) rememberFirst();
   if (event.status && ENDS.includes(event.status.status) && !ENDS.includes(state.status?.status)) load("results", {});

@@ -71,7 +71,7 @@ def known(text: str, german: list[re.Pattern[str]]) -> bool:
     matched = (one.fullmatch(text) for one in german if WORD.search(one.pattern))
     if any(all(known(blank, german) for blank in one.groups()) for one in matched if one):
         return True
-    bare = re.sub(r" \([^()]{1,2}\)$|^· |\.$", "", text)  # keys and signs
+    bare = re.sub(r" \((?:Strg )?[^()]{1,2}\)$|^· |\.$", "", text)  # keys and signs
     ways = [[bare]] if bare != text else [parts for by in SIGNS if len(parts := text.split(by)) > 1]
     return any(all(known(part, german) for part in parts) for parts in ways)
 

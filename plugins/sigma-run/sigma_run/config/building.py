@@ -12,6 +12,7 @@ from sigma_kernel.clock import TimeScale, after
 from sigma_kernel.contracts import Hook
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaError
+from sigma_kernel.participants import Participants
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed, load
 from sigma_kernel.plugins.choice import make_choices
 from sigma_run.config.complaints import complaint, locate_mistake
@@ -33,11 +34,12 @@ def build(
 ) -> Environment:
     """Build an environment from a configuration; with a ``folder``, its runs write a run folder there."""
     run = configuration.run
-    plugins = (catalogue or installed()).preferring(run.prefer)
+    plugins = (catalogue or installed()).recalling(configuration.document.plugins).preferring(run.prefer)
     environment = Environment(
         run.name,
         seed=run.seed,
         precision=run.precision,
+        plugins=run.plugins,
         control=run.control,
         folder=folder,
         folder_name=folder_name,
@@ -63,12 +65,14 @@ def settings_of(run: Run | None, tables: Mapping[str, Any], catalogue: Catalogue
         "backend": backend and backend.make(),
         "operator": operator and operator.make(),
         "network": network and network.architecture.make(catalogue.load),
+        "rewritings": {name: choice.make() for name, choice in network.rewritings.items()} if network else {},
         "initialisers": {name: (rule.match, rule.type.make()) for name, rule in tables["initialisers"].items()},
         "optimiser": optimiser and optimiser.make(),
         "optimisers": {name: evolve(o, type=make_choices(o.type)) for name, o in (tables["optimisers"] or {}).items()},
         "order": tables["order"],
         "epochs": tables["epochs"],
         "baselines": tables["baselines"],
+        "media_bytes": tables["media_bytes"],
         "metrics": {name: choice.make() for name, choice in (tables["metrics"] or {}).items()},
         "hooks": {
             **_verifying(run, tables["hooks"] or {}, catalogue),
@@ -108,10 +112,15 @@ def _data(data: Data) -> dict[str, Any]:
 def prepare(configuration: Configuration, environment: Environment, begins: bool = False) -> None:
     """Prepare every trainer (infer shapes, read data); raises one error that lists every mistake.
 
-    If training ``begins``, something has to end it.
+    If training ``begins``, something has to end it, and the plugins that take part in it by name have to be there.
     """
     check_there(configuration)
     wrong: Mistakes = []
+    try:
+        if begins:
+            Participants(environment.catalogue, environment.plugins, environment.log).check()
+    except SigmaError as error:
+        wrong.append((("run", "plugins"), error))
     for name, trainer in environment.trainers.items():
         own = expect_trainer(trainer)
         try:

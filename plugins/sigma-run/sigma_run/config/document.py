@@ -36,7 +36,7 @@ class Document:
     """The values of a file after overrides.
 
     ``places`` maps each path to its line, or to the option and path that set it; ``texts`` maps each string to the line
-    on which its text begins; relative paths start in ``folder``.
+    on which its text begins; relative paths start in ``folder``. ``plugins`` are the versions that a run has used.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Document:
     places: Mapping[Path, int | tuple[str, Path]] = field(repr=False)
     texts: Mapping[Path, int] = field(repr=False)
     folder: pathlib.Path = field(factory=pathlib.Path.cwd, repr=False)
+    plugins: Mapping[str, str] = field(factory=dict, repr=False)
 
     __repr__ = brief
 

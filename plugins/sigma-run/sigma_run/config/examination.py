@@ -60,7 +60,7 @@ def _block(stages: Stages) -> None:
     model, (preparation, _) = stages.fitting, stages.rows
     with stages.mistakes.locate("data"):
         splits = choices.encode_splits(
-            stages.encoded_splits, model.network, stages.resolved_settings, model.shapes.outputs
+            stages.encoded_splits, model.network, stages.resolved_settings, model.shapes.judged_specs
         )
         ready_block(model, preparation, read(splits["training"], 0))
 
@@ -73,7 +73,7 @@ def _parameters(stages: Stages) -> None:
         if rule is not None and rule not in failed:
             failed.add(rule)
             with stages.mistakes.locate("initialisers", rule):
-                initial.values(address, parameter)
+                initial.check_values(address, parameter)
                 failed.remove(rule)
 
 

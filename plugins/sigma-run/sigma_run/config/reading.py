@@ -12,10 +12,10 @@ from attrs import asdict
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_kernel.plugins.catalogue import Catalogue, catalogue as installed
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings.mistakes import Faults, Fragment, Mismatch, Wrong
 from sigma_run.config.complaints import InText, complaint
 from sigma_run.config.document import Document, Path as Place, override, parse, read
+from sigma_run.config.loading import FileLoader
 from sigma_run.config.schema import ArchitectureText, Configuration, Several, Single
 from sigma_run.config.writing import UNWRITTEN
 from sigma_training import notation
@@ -46,6 +46,7 @@ def load_configuration(
 ) -> Configuration:
     """Return the configuration of a document; if it has mistakes, ``beyond`` may find more in what could be read."""
     values = {name: value for name, value in document.values.items() if name not in OF_COMMANDS}
+    catalogue = catalogue.recalling(document.plugins)
     if isinstance(left := values.get(UNWRITTEN), dict):
         what = "; ".join(f"{place}: {why}" for place, why in left.items())
         raise SigmaConfigError(

@@ -13,6 +13,7 @@ from typing import Any
 from attrs import field, fields, frozen
 
 from sigma_kernel.contracts import Dataset
+from sigma_kernel.contracts.media import BUDGET
 from sigma_kernel.criteria import Criterion
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import (
@@ -26,10 +27,10 @@ from sigma_kernel.errors import (
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.settings import NAME, phrase
 from sigma_kernel.settings.mistakes import Faults, Wrong, format_path
 from sigma_kernel.settings.records import construct, explain
+from sigma_run.config.loading import FileLoader
 from sigma_run.config.location import write_path
 from sigma_run.config.schema import METRIC
 from sigma_run.config.writing import UNWRITTEN, toml
@@ -47,7 +48,7 @@ def record_configuration(environment: Environment, run: Path) -> str:
     """
     place = partial(write_path, run=run, project=Path.cwd())
     description = Description(Dumper(environment.catalogue, place), run / "data", environment.most_data)
-    about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "control")}
+    about = {name: getattr(environment, name) for name in ("name", "seed", "precision", "plugins", "control")}
     trainers = {name: expect_trainer(trainer) for name, trainer in environment.trainers.items()}
     text = description.text({**about, "folder": place(run.parent)}, trainers, environment.monitors)
     for problem in description.problems():
@@ -143,7 +144,10 @@ class Description:
                 "preprocessors": self._tables_by_name(f"{where}preprocessors", chosen.preprocessors),
                 "augmentations": self._tables_by_name(f"{where}augmentations", chosen.augmentations),
             },
-            "network": {"architecture": self._try(f"{where}network", self._architecture, setup.model.network)},
+            "network": {
+                "architecture": self._try(f"{where}network", self._architecture, setup.model.network),
+                "rewritings": self._tables_by_name(f"{where}rewritings", chosen.rewritings),
+            },
             "initialisers": {
                 name: self._try(f"{where}initialisers.{name}", self._rule, *rule)
                 for name, rule in chosen.initialisers.items()
@@ -153,6 +157,7 @@ class Description:
             "order": [*trainer.order] or None,
             "epochs": trainer.epochs,
             "baselines": None if trainer.baselines else False,
+            "media_bytes": None if trainer.media_bytes == BUDGET else trainer.media_bytes,
             "metrics": self._tables_by_name(f"{where}metrics", chosen.metrics, METRIC),
             "hooks": self._tables_by_name(f"{where}hooks", hooks),
         }

@@ -24,6 +24,7 @@ from sigma_kernel.contracts import (
     Optimisation,
     Optimiser,
     Preprocessor,
+    Rewriting,
 )
 from sigma_kernel.network.architecture import Architecture
 from sigma_kernel.plugins.choice import Choice
@@ -86,6 +87,7 @@ class Run:
     precision: settings.Precision = field(default="float32", converter=settings.precision)
     folder: Path = field(factory=lambda: Path("runs").absolute())
     prefer: Sequence[str] = field(factory=list)  # distributions whose components ambiguous names mean
+    plugins: Sequence[str] = field(factory=list)  # distributions that are told when the run begins, ends or fails
     control: bool = True  # whether other shells may steer
     backend: Choice[Backend]
     operator: Choice[Operator]
@@ -109,9 +111,10 @@ class Data:
 
 @frozen(kw_only=True)
 class NetworkTable:
-    """``[network]``: the architecture as text."""
+    """``[network]``: the architecture as text, and rewritings of its graph."""
 
     architecture: ArchitectureText
+    rewritings: Mapping[str, Choice[Rewriting]] = tables()
 
 
 @frozen(kw_only=True)
@@ -131,7 +134,7 @@ class Training:
     Several optimisers update one after another if ``order`` lists them.
 
     Training ends after ``epochs`` in total, resumed runs included, unless a hook ends it before. With ``baselines =
-    false``, the summary of the run has none.
+    false``, the summary of the run has none. Media of hooks are kept up to ``media_bytes``.
     """
 
     optimiser: Choice[Optimiser] | None = None
@@ -140,6 +143,7 @@ class Training:
     epochs: int | float | None = field(default=None, validator=settings.optional(settings.epochs))
     metrics: Mapping[str, Choice[Metric]] = tables(METRIC)
     baselines: bool | None = None
+    media_bytes: int | None = field(default=None, validator=settings.optional(settings.ge(0)))
     backend: Choice[Backend] | None = None
     operator: Choice[Operator] | None = None
 

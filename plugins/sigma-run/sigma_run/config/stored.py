@@ -74,13 +74,21 @@ def rows_of(configuration: Configuration, trainer: str, file: Path, split: str) 
 
 def described_in(run: Path) -> Document:
     """Return the configuration of a run as a document; raise SigmaConfigError for a run that has none."""
-    described = read_configuration(open_run(run, warnings.warn), run)
+    stored = open_run(run, warnings.warn)
+    described = read_configuration(stored, run)
     if not described.values:
         raise SigmaConfigError(
             f"{run}: was trained from Python, so it has no configuration. Create its trainers again in Python, then "
             "call Environment.resume(RUN) and run()."
         )
-    return described
+    return evolve(described, plugins=_used_plugins(stored))
+
+
+def _used_plugins(stored: StoredRun) -> dict[str, str]:
+    """Return the versions of the plugins that a run has used; none that are not texts, of which others tell."""
+    versions = read_document(stored, PLUGINS, lambda text: None).get("plugins", {})
+    names = versions.items() if isinstance(versions, Mapping) else ()
+    return {str(name): version for name, version in names if isinstance(version, str)}
 
 
 def read_configuration(stored: StoredRun, run: Path) -> Document:

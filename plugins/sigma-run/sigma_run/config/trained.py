@@ -49,6 +49,7 @@ from sigma_training.components import Learned, target_names
 from sigma_training.data.dataset import samples as arrays_of, specs
 from sigma_training.data.preprocessing import Preparation
 from sigma_training.evaluator import Evaluator
+from sigma_training.history.media import read_gallery
 from sigma_training.history.metrics import History
 from sigma_training.hooks.outlook import list_metrics
 from sigma_training.preparation import BATCH, Stages
@@ -107,7 +108,8 @@ class Trained:
     def history(self) -> History:
         """Return what was measured during the run; empty for a network that was saved by itself."""
         curves = self.run.curves(warnings.warn)
-        return History.from_curves(curves.get(self.trainer.name, BranchedCurves([], {})), self.trainer.resolve)
+        own = curves.get(self.trainer.name, BranchedCurves([], {}))
+        return History.from_curves(own, self.trainer.resolve, partial(read_gallery, self.run, self.trainer.name))
 
     @property
     def dataset(self) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from attrs import Factory, define, evolve, field
 
-from sigma_kernel.contracts import RowLosses
+from sigma_kernel.contracts import RowHistory, RowLosses
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration
@@ -17,6 +17,7 @@ from sigma_run.config.stored import rows_of
 from sigma_step.model import LAYERS, Model
 from sigma_training.compatibility import check_fit
 from sigma_training.data.dataset import gather_rows
+from sigma_training.hooks.row_history import find_row_history
 from sigma_training.preparation import prepared_for
 from sigma_training.runs.resume import fit
 from sigma_training.session.session import Session
@@ -58,6 +59,10 @@ class TrainedData:
     def losses(self, split: str = "training", most: int | None = None) -> RowLosses:
         """Return the loss of each row of a split as it was edited in the run, or of the ``most`` with the greatest."""
         return self._view.losses(split, most)
+
+    def row_history(self, split: str = "training") -> RowHistory:
+        """Return what a hook has recorded of each row of a split; the data are not read."""
+        return find_row_history(self.trainer.resolve, self.checkpoint.values.get("hooks", {}), split)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the rows that were ``excluded`` in the run, and new ``labels`` by row, for each split."""

@@ -16,8 +16,9 @@ from packaging.requirements import Requirement
 from sigma_kernel.graph.node import MEANINGS, OPS
 from sigma_kernel.plugins.discovery import Plugin, normal, requires
 from sigma_kernel.plugins.kinds import problems as broken
-from sigma_kernel.plugins.rooms import install, offers
-from sigma_kernel.plugins.specs import Component
+from sigma_kernel.plugins.rooms import install, names, offers
+from sigma_kernel.plugins.specs import VERBS, Component
+from sigma_run.launcher.group import COMMANDS
 from sigma_run.launcher.written import folders, former_imports, former_names
 
 
@@ -60,6 +61,30 @@ def clashes(plugin: Plugin, others: Iterable[Plugin]) -> Iterator[str]:
     for c in (c for other in others if other.name != plugin.name for c in other.components):
         if mine := offered.get((c.kind, c.name)):
             yield f"{c.kind} {c.name!r}: {c.distribution} offers it, too. Write {mine.full_name!r} in a file."
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+def unreachable_commands(plugin: Plugin) -> Iterator[str]:
+    """Yield the commands of a plugin that its users cannot call as it offers them."""
+    verbs = {c.name: c.path for c in plugin.components if c.kind == "verb"}
+    declared = {e.name: e.value for e in metadata.entry_points(group=VERBS) if _is_of(e, plugin)}
+    own = {*COMMANDS, *names("verb")} if plugin.name not in offers() else {*COMMANDS}
+    for c in plugin.components:
+        if c.kind in ("verb", "command") and c.name in own:
+            yield (
+                f"{c.kind} {c.full_name!r}: `sigma {c.name}` is a command of Sigma's own, and this one is "
+                f"`sigma {c.full_name}`. Give it another name."
+            )
+    for name, path in declared.items() if plugin.state == "ready" else ():
+        if verbs.get(name) != path:
+            yield (
+                f"{plugin.name}: its metadata declare the command {name!r}, but no record of the kind verb has this "
+                f"name and the path {path}. Add the record, or remove the entry point."
+            )
+
+
+def _is_of(entry: metadata.EntryPoint, plugin: Plugin) -> bool:
+    return entry.dist is not None and normal(entry.dist.metadata["Name"]) == plugin.name
 
 
 # -- requirements ------------------------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ import attrs
 
 from sigma_kernel.contracts import Dataset, Initialiser, Program, Step
 from sigma_kernel.plugins.components import display_name
-from sigma_run.launcher.work import operations, traffic
 from sigma_step.graphs import recomputed_layers, training_step
 from sigma_step.initial import Initial
 from sigma_step.model import Model
 from sigma_step.rules import setting_rule
+from sigma_step.work import operations, traffic
 from sigma_training.hooks.order import explain_order
 from sigma_training.session.session import Session
 from sigma_training.trainer import NetworkTrainer
@@ -34,6 +34,7 @@ def explain_trainer(trainer: NetworkTrainer) -> dict[str, Any]:
         "optimisers": _optimisers(session.setup.model),
         "ordered": session.setup.model.ordered,
         "augmentations": {name: type(step).__name__ for name, step in session.setup.settings.augmentations.items()},
+        "rewritings": {name: type(step).__name__ for name, step in session.setup.settings.rewritings.items()},
         "blocks": _blocks(session.setup.feed.dataset),
         "operator": _operator(session),
         "hooks": [_hook(session, name) for name in session.setup.order.names],

@@ -8,7 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from importlib import metadata
 from itertools import pairwise
 from typing import TextIO
@@ -23,7 +23,7 @@ from sigma_kernel.plugins.discovery import commands, find, list_installed, norma
 from sigma_kernel.plugins.own import TRUST
 from sigma_kernel.plugins.specs import Component
 from sigma_kernel.signals import EARLY
-from sigma_run.launcher.output import colours, heard, reopen, say, silence
+from sigma_run.launcher.output import colours, heard, reopen, reserve_stdout, results, say, silence, takes_document
 
 LIVE = "live"  # the role of the group of commands that are sent to a run
 DEBUG = "sigma.debug"  # among the meta data of click's context
@@ -43,7 +43,7 @@ COMMANDS = {
         ("check", "inspect:check", "Check a configuration and report every error in it."),
         ("explain", "inspect:explain", "Explain a configuration: layers, shapes, parameters, hooks, memory."),
         ("init", "init:init", "Create a configuration file from a recipe, or from your own data."),
-        ("data", "inspection:data", "Look at data before training on them."),
+        ("data", "inspection:data", "Look at data before training on them, and at rows after it."),
         ("recipes", "components:recipes", "List the ready-to-run configurations."),
         ("components", "components:components", "List the components of the installed plugins."),
         ("plugins", "plugins:plugins", "List, show and check the installed plugins."),
@@ -104,6 +104,8 @@ class Launcher(click.Group):
         command = _load_live(context, name) if _is_live(name) else load(_record(name))
         if not isinstance(command, click.Command):
             raise TypeError(f"command {name!r} is {command!r}, which is not a click command")
+        if isinstance(context.obj, ExitStack) and not takes_document(command):
+            context.obj.close()
         return _accept_anywhere(command)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -192,11 +194,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the ``sigma`` command and return its exit code; errors go to stderr as sentences."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     reopen()
-    with warnings.catch_warnings(), _disable_plugins(given):
+    with warnings.catch_warnings(), _disable_plugins(given), _keep_stdout(given) as kept:
         warnings.showwarning = _warn
         try:
-            code = sigma.main(given, prog_name="sigma", standalone_mode=False, color=colours())
-            sys.stdout.flush()
+            code = sigma.main(given, prog_name="sigma", standalone_mode=False, color=colours(), obj=kept)
+            results().flush()
             return code if isinstance(code, int) else 0
         except click.ClickException as error:
             with heard():
@@ -208,6 +210,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if EARLY:  # a library turned its KeyboardInterrupt into an error, as NumPy's import does
                 return 128 + EARLY.popleft()
             return fail(error, "--debug" in given)
+
+
+def _keep_stdout(arguments: Sequence[str]) -> AbstractContextManager[ExitStack | None]:
+    """Keep stdout for the document that ``--json`` asks for, also while plugins are imported."""
+    asked = "--json" in arguments and not {"-h", "--help"} & {*arguments}
+    return reserve_stdout() if asked else nullcontext()
 
 
 @contextmanager
@@ -231,7 +239,7 @@ def fail(error: Exception, debug: bool) -> int:
     if debug:
         say("".join(traceback.format_exception(error)))
     if isinstance(error, OSError) and _of_output(error):
-        silence(sys.stdout)
+        silence(results())
         if not isinstance(error, BrokenPipeError):  # the reader may close the pipe
             say(f"standard output: cannot be written: {error.strerror}. Redirect it elsewhere.", "red")
         return 1

@@ -184,6 +184,9 @@ def _facts(found: dict[str, Any]) -> Iterator[list[str]]:
     if found["augmentations"]:
         steps = ", ".join(f"{name} ({kind})" for name, kind in found["augmentations"].items())
         yield ["data:", f"each epoch is augmented by {steps}, two blocks ahead; phases.data has the seconds of waiting"]
+    if found["rewritings"]:
+        steps = ", then ".join(f"{name} ({kind})" for name, kind in found["rewritings"].items())
+        yield ["network:", f"its graph is rewritten by {steps}, before gradients are taken"]
     if found["operator"]["shards"] > 1:
         yield ["workers:", _describe_workers(**found["operator"])]
     if len(found["tiers"]) > 1:

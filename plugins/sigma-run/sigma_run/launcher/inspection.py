@@ -1,4 +1,4 @@
-"""``sigma data``: look at data before training on them."""
+"""``sigma data``: look at data before training on them, and at what became of their rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sigma_run.launcher.caching import cache
 from sigma_run.launcher.checking import check
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table, width
+from sigma_run.launcher.rows import rows
 from sigma_training.data.inference import find_inspector
 
 print_samples = lazy_function("sigma_run.launcher.mosaic:print_samples")  # only for pictures
@@ -23,7 +24,7 @@ print_samples = lazy_function("sigma_run.launcher.mosaic:print_samples")  # only
 
 @click.group()
 def data() -> None:
-    """Look at data before training on them."""
+    """Look at data before training on them, and at what became of their rows."""
 
 
 @data.command()
@@ -50,6 +51,7 @@ def show(place: Path, as_json: bool) -> None:
 
 data.add_command(check)
 data.add_command(cache)
+data.add_command(rows)
 
 
 def find_data(place: Path, wishes: Collection[str] = ()) -> Inspector:

@@ -9,7 +9,8 @@ import sys
 import textwrap
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextvars import ContextVar
 from itertools import accumulate
 from shutil import get_terminal_size
 from typing import Any, TextIO
@@ -24,7 +25,16 @@ NARROW, INDENT = 24, "    "  # text has at least so many columns beside others, 
 
 MEANS = re.compile(r"(?:^|\.)training\.(?:loss|cost\..++)$")  # of which summaries have the mean of the last epoch
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+RESERVED: ContextVar[TextIO | None] = ContextVar("the stdout that is kept for a document", default=None)
+
+
+class DocumentOption(click.Option):
+    """The option ``--json`` of commands that print by :func:`document`: stdout is then kept for that."""
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, cls=DocumentOption, help="Print one JSON document on stdout."
+)
 
 
 def literal(text: str) -> Any:
@@ -46,6 +56,54 @@ def say(text: str, colour: str | None = None) -> None:
     text = printable(text)
     with heard():
         click.echo(click.style(text, fg=colour) if colour else text, err=True, color=colours())
+
+
+def takes_document(command: click.Command) -> bool:
+    """Return whether a command, or one in it, has the option ``--json`` of this module."""
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    return any(isinstance(option, DocumentOption) for option in command.params) or any(map(takes_document, inner))
+
+
+@contextmanager
+def reserve_stdout() -> Iterator[ExitStack]:
+    """Keep stdout for :func:`document`; all else that is printed goes to stderr, as by plugins and child processes.
+
+    Closing the stack that is yielded gives stdout back before the end.
+    """
+    with ExitStack() as stack:
+        kept = stack.enter_context(_duplicate(sys.stdout))
+        stack.callback(RESERVED.reset, RESERVED.set(kept))
+        stack.enter_context(redirect_stdout(sys.stderr))
+        yield stack
+
+
+@contextmanager
+def _duplicate(stream: TextIO) -> Iterator[TextIO]:
+    """Yield a stream to stdout, whose descriptor leads to stderr until the end; one in memory stays as it is."""
+    if not _has_descriptor(stream, 1) or not _has_descriptor(sys.stderr, 2):
+        yield stream
+        return
+    stream.flush()
+    kept = os.fdopen(os.dup(1), "w", encoding=stream.encoding, errors=stream.errors)
+    os.dup2(2, 1)
+    try:
+        yield kept
+    finally:
+        stream.flush()  # what was written to it in spite of all, also to stderr
+        os.dup2(kept.fileno(), 1)
+        kept.close()
+
+
+def _has_descriptor(stream: TextIO, number: int) -> bool:
+    try:
+        return stream.fileno() == number
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def results() -> TextIO:
+    """Return the stream that results are printed on: stdout, also where it is kept for a document."""
+    return RESERVED.get() or sys.stdout
 
 
 @contextmanager
@@ -91,10 +149,10 @@ def document(value: Any) -> None:
     value = strict(value)
     text = printable(json.dumps(value, indent=2, ensure_ascii=False))
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        text.encode(getattr(results(), "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(value, indent=2)
-    click.echo(text)
+    click.echo(text, file=results())
 
 
 def table(rows: Iterable[Sequence[str]]) -> None:

@@ -8,16 +8,20 @@ from typing import Any
 import click
 
 from sigma_kernel.errors import SigmaPluginError, printable
-from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.discovery import Plugin
+from sigma_kernel.plugins.catalogue import catalogue, list_disabled
+from sigma_kernel.plugins.discovery import Plugin, find, list_installed
+from sigma_kernel.plugins.rooms import offers
+from sigma_run.launcher.indexed import install, search
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, say, table
-from sigma_run.launcher.scaffold import create, kinds
+from sigma_run.launcher.scaffold import Owner, create, templates
 from sigma_training.optional import optional
 
+watch_imports = lazy_function("sigma_run.published.watching:watch_imports")
 check_project = lazy_function("sigma_run.launcher.project:check_project")
 problems_of = lazy_function("sigma_run.launcher.doctor:problems")  # heavy imports that lists do not need
 notes_of = lazy_function("sigma_run.launcher.doctor:notes")
+unreachable_commands = lazy_function("sigma_run.launcher.doctor:unreachable_commands")
 former_names_of = lazy_function("sigma_run.launcher.written:former_names")
 
 
@@ -55,9 +59,20 @@ def show(name: str, as_json: bool) -> None:
 @plugins.command()
 @json_option
 def doctor(as_json: bool) -> int:
-    """Check every plugin: requirements, components, names; exit with code 3 if any is broken."""
-    every = catalogue().plugins
-    reports = {plugin.name: (problems_of(plugin), notes_of(plugin, every)) for plugin in every}
+    """Check every plugin: its import, requirements, components, names; exit with code 3 if any is broken.
+
+    Each of other authors is first imported in a process of its own, which finds what that takes, prints and changes.
+    """
+    watched = watch_imports(sorted(list_installed() - {*list_disabled()} - offers().keys()))
+    lethal = [name for name, report in watched.items() if report.ends]
+    every = find([*list_disabled(), *lethal])
+    reports = {name: ([*report.faults], [*report.notes]) for name, report in watched.items() if report.ends}
+    for plugin in (plugin for plugin in every if plugin.name not in lethal):
+        report = watched.get(plugin.name)
+        faults, notes = (report.faults, report.notes) if report else ([], [])
+        broken = [*problems_of(plugin), *faults, *unreachable_commands(plugin)]
+        reports[plugin.name] = broken, [*notes_of(plugin, every), *notes]
+    reports = dict(sorted(reports.items()))
     if as_json:
         rows = [{"name": name, "problems": broken, "notes": notes} for name, (broken, notes) in reports.items()]
         document({"plugins": rows})
@@ -73,13 +88,20 @@ def _diagnosis(problems: list[str], notes: list[str]) -> str:
 
 @plugins.command()
 @click.argument("name")
-@click.option("--kind", type=click.Choice(kinds()), default="layer", show_default=True, help="Of its component.")
+@click.option("--kind", type=click.Choice(templates()), default="layer", show_default=True, help="Of its component.")
 @click.option("--component", metavar="NAME", default="", help="Its name. [default: the last word of NAME]")
 @click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Write below this directory.")
-def new(name: str, kind: str, component: str, folder: Path) -> None:
-    """Write a plugin, the distribution NAME, with a component, its tests and CI."""
-    project = create(folder, name, kind, component)
+@click.option("--author", default="", help="Of the licence. [default: The NAME authors]")
+@click.option(
+    "--repository", metavar="URL", default="", help="[default: https://github.com/ and NAME's first word, NAME]"
+)
+def new(name: str, kind: str, component: str, folder: Path, author: str, repository: str) -> None:
+    """Write a plugin, the distribution NAME, with a component, its tests, a licence and CI."""
+    owner = Owner(author, repository).complete(name)
+    project = create(folder, name, kind, component, owner)
     say(f"wrote {project}; next: cd {project} && python -m pip install -e '.[test]' && python -m pytest")
+    if not repository:
+        say(f"its metadata name {owner.repository}; --repository names another address")
 
 
 @plugins.command("check")
@@ -97,6 +119,10 @@ def check(project: Path, as_json: bool) -> int:
     if as_json:
         document({"ok": not failed, "checks": reports})
     return SigmaPluginError.exit_code if failed else 0
+
+
+plugins.add_command(search)
+plugins.add_command(install)
 
 
 def _list(as_json: bool) -> None:

@@ -26,12 +26,13 @@ from sigma_run.launcher.configured import (
 from sigma_run.launcher.group import DEBUG, fail
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, toml
+from sigma_run.launcher.plugin_options import GIVEN, CommandWithOptions
 from sigma_run.launcher.showing import add_monitors, shows, tell
 
 run_study = lazy_function("sigma_run.launcher.studies:run_study")  # only for --seeds and --folds
 
 
-@click.command()
+@click.command(cls=CommandWithOptions)
 @recipe_or_file
 @click.option("--backend", metavar="NAME", help="Compute on this backend.")
 @debug_option
@@ -68,6 +69,8 @@ def run(
     saves a checkpoint and continues.
     """
     described = with_operator(open_document(what, overrides), operator, workers)
+    for assignment, option in click.get_current_context().meta.get(GIVEN, ()):
+        described = override(described, assignment, option)
     described = add_monitors(_apply_options(described, backend, seed, epochs), monitors)
     if seeds is not None or folds is not None:
         return int(run_study(described, seeds, folds, parallel, as_json, quiet))
@@ -88,7 +91,7 @@ def train(environment: Environment, as_json: bool, quiet: bool) -> int:
     if quiet:
         hush(environment)
     code = _train_and_report(environment, as_json, quiet)
-    if environment.signal is None:
+    if environment.signal is None and not environment.signals:
         with suppress(KeyboardInterrupt):
             environment.linger()
     return 128 + environment.signal if environment.signal else code

@@ -1,52 +1,100 @@
-"""``sigma plugins new``: write the distribution of a plugin, with a component, its tests and CI."""
+"""``sigma plugins new``: write the distribution of a plugin, with a component, its tests, a licence and CI."""
 
 from __future__ import annotations
 
-import keyword
 import re
 import shutil
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from string import Template
+from typing import NamedTuple
 
 from sigma_kernel import __version__
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.lazy import HEADER
 from sigma_kernel.plugins.catalogue import catalogue
 from sigma_kernel.plugins.specs import API_VERSION, VERBS
+from sigma_run.published.naming import check_component, check_distribution, check_objects
 
 FOLDER = Path(__file__).with_name("templates")
 DECLARED = f'[project.entry-points."{VERBS}"]'
 SERIES = __version__.rpartition(".")[0]  # the first minor version that a new plugin accepts
 FUNCTIONS = ("activation", "lowering", "op", "panel", "recipe", "verb")  # kinds whose component is no class
+VARIANTS = {  # templates besides that of a kind
+    "cost": "layer",
+    "stateful-optimiser": "optimiser",
+    "transform": "modifier",
+}
+WIDTH = 120  # of a line, as pyproject.toml sets it
+FILES = {  # of a distribution, beside its component and the tests of that, with their templates
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "LICENSE": "LICENSE",
+    ".gitignore": "gitignore",
+    ".github/workflows/tests.yml": "tests.yml",
+    ".github/workflows/release.yml": "release.yml",
+    "$package/__init__.py": "exports",
+    "$package/plugin.py": "records",
+    "tests/test_plugin.py": "suite",
+}
 
+REQUIRED = ("attrs >=24.1", "numpy >=2.1", f"sigma-kernel ~={SERIES}")
 LIBRARIES = {
-    "encoder": ', "pyarrow >=17.0"',
-    "store": f', "sigma-store ~={SERIES}"',
-    "trainer": f', "sigma-training ~={SERIES}"',
-    "verb": ', "click >=8.1.7"',
+    "encoder": "pyarrow >=17.0",
+    "store": f"sigma-store ~={SERIES}",
+    "trainer": f"sigma-training ~={SERIES}",
+    "verb": "click >=8.1.7",
 }  # that a component of a kind needs besides
 EXTRAS = {  # of sigma-testing, by what its suites need besides
     "run": ("recipe", "verb"),
     "store,training": ("command", "trainer"),
     "tables": ("encoder",),
     "training": (
-        "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel",
+        "configuration", "generator", "hook", "merger", "metric", "monitor", "operator", "panel", "rewriting",
     ),
 }  # fmt: skip
 
 
-def kinds() -> list[str]:
-    """Return the kinds of component for which there is a template."""
+class Owner(NamedTuple):
+    """Who publishes a distribution: the author that its licence names, and the address of its repository."""
+
+    author: str = ""
+    repository: str = ""
+
+    def complete(self, name: str) -> Owner:
+        """Return the owner of the distribution ``name``, with what was left out guessed from it."""
+        first = name.partition("-")[0]
+        author, repository = self.author or f"The {name} authors", self.repository.rstrip("/")
+        for what, text in (("--author", author), ("--repository", repository)):
+            if not text.isprintable() or {*text} & {'"', "\\"}:
+                raise SigmaConfigError(f"{what} {text!r}: has quotes or control characters. Leave them out.")
+        if repository and not re.fullmatch(r"https?://\S++", repository):
+            raise SigmaConfigError(f"--repository {repository!r}: not an address. Write https://HOST/OWNER/{name}.")
+        return Owner(author, repository or f"https://github.com/{first}/{name}")
+
+
+def templates() -> list[str]:
+    """Return the names of all templates: of each kind, and variants of some."""
     return sorted(path.stem for path in FOLDER.glob("*.txt"))
 
 
-def create(parent: Path, name: str, kind: str, component: str) -> Path:
+def kinds() -> list[str]:
+    """Return the kinds of component for which there is a template."""
+    return [name for name in templates() if name not in VARIANTS]
+
+
+def create(parent: Path, name: str, template: str, component: str, owner: Owner | None = None) -> Path:
     """Write the distribution ``name`` into a new directory below ``parent``, and return that.
 
-    Raises SigmaConfigError for a name that cannot be one, and for a directory that exists or cannot be written.
+    ``template`` is the kind of its component, or a variant of one, such as ``cost``. Raises SigmaConfigError for a name
+    that cannot be one, or would hide another, and for a directory that exists or cannot be written.
     """
     folder = parent / name
-    files = texts(name, kind, component or _free(kind, name.removeprefix("sigma-").rpartition("-")[2]))
+    check_distribution(name)
+    kind = VARIANTS.get(template, template)
+    component = component or _free(kind, name.removeprefix("sigma-").rpartition("-")[2])
+    files = texts(name, template, component, owner or Owner())
     if folder.exists():
         raise SigmaConfigError(f"{folder}: already exists. Choose another name.")
     try:
@@ -68,40 +116,34 @@ def _free(kind: str, component: str) -> str:
     return component
 
 
-def texts(name: str, kind: str, component: str) -> dict[str, str]:
+def texts(name: str, template: str, component: str, owner: Owner) -> dict[str, str]:
     """Return the files of a distribution by their paths."""
-    words = _words(name, kind, component)
-    _, component_text, tests = re.split(r"^=== \w++\n", _template(kind), flags=re.MULTILINE)
-    package = words["package"]
-    filled = {
-        "pyproject.toml": PROJECT,
-        "README.md": README,
-        ".gitignore": "__pycache__/\n/dist/\n/.venv/\n",
-        ".github/workflows/tests.yml": WORKFLOW,
-        f"{package}/__init__.py": EXPORTS,
-        f"{package}/__init__.pyi": HEADER + "$stubs",
-        f"{package}/py.typed": "",
-        f"{package}/plugin.py": PLUGIN,
-        f"{package}/{words['module']}.py": f'"""$summary"""\n\n{component_text}',
-        f"tests/test_{words['name']}.py": tests,
-        "tests/test_plugin.py": TESTS,
+    check_component(component)
+    words = _words(name, template, component) | _words_of_owner(owner.complete(name))
+    _, component_text, tests = _parts(template)
+    written = {path: (FOLDER / "project" / f"{file}.txt").read_text("utf-8") for path, file in FILES.items()}
+    place, test = f"$package/{words['module']}.py", f"tests/test_{words['name']}.py"
+    written |= {
+        "$package/__init__.pyi": HEADER + "$stubs",
+        "$package/py.typed": "",
+        place: f'"""$summary"""\n\n{component_text}',
+        test: tests,
     }
-    return {path: Template(text).substitute(words) for path, text in filled.items()}
+    filled = {path: Template(text).substitute(words) for path, text in written.items()}
+    check_objects(component, words["object"], words["package"], filled[place], filled[test])
+    return {Template(path).substitute(words): text for path, text in filled.items()}
 
 
-def _words(name: str, kind: str, component: str) -> dict[str, str]:
+def _words(name: str, template: str, component: str) -> dict[str, str]:
     """Return the values of the templates' placeholders."""
-    if not re.fullmatch(r"[a-z][a-z0-9]*+(-[a-z0-9]++)*+", name):
-        raise SigmaConfigError(f"{name!r}: not a name for a distribution. Use lower-case words and hyphens: acme-gate.")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*+", component) or keyword.iskeyword(component):
-        raise SigmaConfigError(f"{component!r}: not a name for a component. Pass --component, such as leaky_gate.")
+    kind, summary = VARIANTS.get(template, template), _parts(template)[0].strip()
     title = "".join(word.capitalize() for word in component.split("_"))
     module = f"{component}_{kind}" if kind in FUNCTIONS else component
-    place, summary = f"{name.replace('-', '_')}.{module}", _template(kind).partition("\n")[0]
+    place = f"{name.replace('-', '_')}.{module}"
     offered = {component: (kind, component if kind in FUNCTIONS else title)}
     if kind == "lowering":  # of an op of the same plugin
         offered = {component: ("op", component), f"{component}.numpy": (kind, f"{component}_of_array")}
-    records = [f'Component("{of}", "{n}", "{place}:{thing}", "{summary}")' for n, (of, thing) in offered.items()]
+    records = [(of, full, f"{place}:{thing}", summary) for full, (of, thing) in offered.items()]
     return {
         "distribution": name,
         "package": name.replace("-", "_"),
@@ -111,104 +153,44 @@ def _words(name: str, kind: str, component: str) -> dict[str, str]:
         "object": offered[component][1],
         "module": module,
         "commands": f'\n{DECLARED}\n{component} = "{place}:{component}"\n' if kind == "verb" else "",
-        "libraries": LIBRARIES.get(kind, ""),
-        "extra": next((f"[{extra}]" for extra, kinds in EXTRAS.items() if kind in kinds), ""),
-        "records": "".join(f"        {record},\n" for record in records),
+        "records": "".join(map(_record, records)),
         "stubs": "".join(f"from {place} import {thing} as {thing}\n" for _, thing in offered.values()),
         "offered": [*offered][-1],
         "summary": summary,
         "api": API_VERSION,
-        "series": SERIES,
-        "rooms": "".join(f', "{room} ~={SERIES}"' for room in re.findall(r'"(sigma-[a-z-]++)"', _template(kind))),
+        **_requirements(kind, template),
     }
 
 
-def _template(kind: str) -> str:
-    return (FOLDER / f"{kind}.txt").read_text("utf-8")
+def _words_of_owner(owner: Owner) -> dict[str, str]:
+    return {"author": owner.author, "repository": owner.repository, "year": str(date.today().year)}
 
 
-PROJECT = """\
-[build-system]
-requires = ["flit_core >=3.11,<5"]
-build-backend = "flit_core.buildapi"
-
-[project]
-name = "$distribution"
-version = "0.1.0"
-description = "$summary"
-readme = "README.md"
-requires-python = ">=3.11"
-dependencies = ["attrs >=24.1", "numpy >=2.1", "sigma-kernel ~=$series"$libraries$rooms]
-
-[project.optional-dependencies]
-test = ["pytest >=8.2", "sigma-testing$extra ~=$series"]
-
-[project.entry-points."sigma_kernel.plugins"]
-$name = "$package.plugin"
-$commands
-[tool.flit.module]
-name = "$package"
-"""
-README = """\
-# $distribution
-
-A plugin for Sigma with the $kind `$offered`: $summary
-
-    python -m pip install -e '.[test]'
-    python -m pytest
-    sigma components $kind $offered
-
-Before a release, `sigma plugins check .` checks metadata, imports, components, tests and the wheel.
-"""
-WORKFLOW = """\
-name: tests
-on: [push, pull_request]
-jobs:
-  tests:
-    runs-on: ubuntu-latest
-    strategy:
-      matrix:
-        python-version: ["3.11", "3.13"]
-    steps:
-      - uses: actions/checkout@v4
-      - uses: actions/setup-python@v5
-        with:
-          python-version: $${{ matrix.python-version }}
-      - run: python -m pip install -e '.[test]'
-      - run: python -m pytest
-"""
-EXPORTS = '''\
-"""The plugin $distribution for Sigma."""
-
-from $package.plugin import sigma_components
-from sigma_kernel import lazy_exports
-
-__getattr__, __dir__, __all__ = lazy_exports(__name__, components=sigma_components())
-'''
-PLUGIN = '''\
-"""Declare the components of this plugin."""
-
-from __future__ import annotations
-
-from sigma_kernel import Component, hookimpl
-
-SIGMA_API = "$api"
+def _requirements(kind: str, template: str) -> dict[str, str]:
+    """Return what a distribution requires, and what its tests do, as items of TOML arrays."""
+    _, code, tests = _parts(template)
+    rooms, more = (re.findall(r'"(sigma-[a-z-]++)"', text) for text in (code, tests))
+    more = [*more, "sigma-ml"] if kind == "recipe" else more  # it is tried with the default set
+    extra = next((f"[{extra}]" for extra, kinds in EXTRAS.items() if kind in kinds), "")
+    needed = [*REQUIRED, *([LIBRARIES[kind]] if kind in LIBRARIES else []), *(f"{room} ~={SERIES}" for room in rooms)]
+    testing = ["pytest >=8.2", f"sigma-testing{extra} ~={SERIES}", *(f"{room} ~={SERIES}" for room in more)]
+    return {"dependencies": _quote_items(needed), "testing": _quote_items(testing)}
 
 
-@hookimpl
-def sigma_components() -> list[Component]:
-    """Return the records of all components."""
-    return [
-$records    ]
-'''
-TESTS = """\
-from types import ModuleType
-
-from $package import plugin
-from sigma_testing import PluginSuite
+def _quote_items(lines: Sequence[str]) -> str:
+    return ", ".join(f'"{line}"' for line in lines)
 
 
-class TestPlugin(PluginSuite):
-    def make(self) -> ModuleType:
-        return plugin
-"""
+def _record(fields: Sequence[str]) -> str:
+    """Return the record of a component as code, as a formatter would break it."""
+    indent = " " * 8
+    if len(line := f"{indent}Component({_quote_items(fields)}),") <= WIDTH:
+        return f"{line}\n"
+    if len(inner := f"{indent}    {_quote_items(fields)}") > WIDTH:
+        inner = "\n".join(f'{indent}    "{text}",' for text in fields)
+    return f"{indent}Component(\n{inner}\n{indent}),\n"
+
+
+def _parts(template: str) -> list[str]:
+    """Return the summary, the component and the tests of a template."""
+    return re.split(r"^=== \w++\n", (FOLDER / f"{template}.txt").read_text("utf-8"), flags=re.MULTILINE)

@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "describing": "describe_run flat",
         "index": "INDEX RunIndex read_versions",
         "listing": "list_runs",
+        "reproducing": "reproduce_run",
         "marks": "MARKS Marks make_marks read_marks write_marks",
         "selecting": "average_rows columns_of differing select_rows sort_rows values_of",
     },

@@ -11,6 +11,7 @@ from sigma_run.overview.marks import Marks as Marks
 from sigma_run.overview.marks import make_marks as make_marks
 from sigma_run.overview.marks import read_marks as read_marks
 from sigma_run.overview.marks import write_marks as write_marks
+from sigma_run.overview.reproducing import reproduce_run as reproduce_run
 from sigma_run.overview.selecting import average_rows as average_rows
 from sigma_run.overview.selecting import columns_of as columns_of
 from sigma_run.overview.selecting import differing as differing

@@ -88,7 +88,7 @@ def main() -> None:
     try:
         train_members(Path(sys.argv[1]), sys.stdin, answers)
     except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGTERM)
+        os._exit(128 + signal.SIGTERM)  # another signal finds nothing to interrupt, such as exit callbacks
     os._exit(0)  # nobody waits for programs that are still being compiled
 
 

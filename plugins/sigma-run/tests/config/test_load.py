@@ -16,12 +16,12 @@ from sigma_kernel.contracts import Hook, Schedule
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_kernel.plugins.components import KINDS
 from sigma_kernel.plugins.dumping import Dumper
-from sigma_kernel.plugins.loading import FileLoader
 from sigma_kernel.plugins.resolver import Resolver
 from sigma_kernel.plugins.rooms import install
 from sigma_kernel.settings import ge, phrase
 from sigma_kernel.settings.mistakes import Fragment, Wrong, format_path
 from sigma_run import config
+from sigma_run.config.loading import FileLoader
 
 TEXT = '''format = 1
 

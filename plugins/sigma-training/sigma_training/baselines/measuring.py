@@ -70,7 +70,7 @@ class Judged:
         return Goals(_kind_of(cost), targets, self._shape(output), weights, cost.ignores)
 
     def _shape(self, output: str) -> tuple[int, ...]:
-        return self.setup.model.shapes.outputs[output].shape
+        return self.setup.model.shapes.judged_specs[output].shape
 
     @property
     def judging(self) -> tuple[str, ...]:
@@ -157,7 +157,8 @@ def _find_judged(setup: Setup) -> Judged | None:
 def _is_plain(cost: CostLayer) -> bool:
     """Return whether it is known which outputs are predictions of the targets."""
     own = cost.chooses or cost.decides
-    return bool(cost.targets) and (own or (cost.estimates and type(cost).prediction is CostLayer.prediction))
+    kept = all(getattr(type(cost), name) is getattr(CostLayer, name) for name in ("prediction", "predict"))
+    return bool(cost.targets) and (own or (cost.estimates and kept))
 
 
 def _metrics_by_split(setup: Setup) -> dict[str, dict[str, Metric]]:

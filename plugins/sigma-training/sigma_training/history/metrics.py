@@ -37,6 +37,7 @@ from sigma_kernel.curves import (
 )
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, SigmaStateError, suggest_name
 from sigma_kernel.network.tracing import Resolve
+from sigma_training.history.media import Gallery
 from sigma_training.optional import optional
 
 FRAMES = ("pandas", "polars")
@@ -138,12 +139,22 @@ class History(Mapping[str, np.ndarray]):
     _span: _Span = field(factory=lambda: _Span(Moment(), Moment(), 0))  # the latest
     _most: float = 2 * FULL  # values of a name, beyond which the older ones are joined
     texts: dict[str, str] = field(factory=dict, init=False)  # published since the last row of metrics
+    _gallery: Callable[[], Gallery] = field(default=Gallery, kw_only=True)
 
     @classmethod
-    def from_curves(cls, read: BranchedCurves, resolve: Resolve = _refuse_to_resolve) -> History:
-        """Return the history of what was read from a file."""
+    def from_curves(
+        cls, read: BranchedCurves, resolve: Resolve = _refuse_to_resolve, gallery: Callable[[], Gallery] = Gallery
+    ) -> History:
+        """Return the history of what was read from a file, with what reads its media."""
         parts = {name: _Parts(older=own, before=1) for name, own in read.lines.items()}
-        return cls(resolve, parts, [*read.branches] or [Branch(0)])
+        return cls(resolve, parts, [*read.branches] or [Branch(0)], gallery=gallery)
+
+    def media(self, name: str = "") -> Gallery:
+        """Return the media that hooks have published under a name, or all; a notebook shows them.
+
+        Raises SigmaAddressError if there are none of that name.
+        """
+        return self._gallery().select(name)
 
     def keep_all(self) -> None:
         """Join no values from now on, so that each can be compared."""

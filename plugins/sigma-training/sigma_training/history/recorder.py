@@ -15,6 +15,7 @@ from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint, Journal, NoRows, RowWriter, StoredRun
 from sigma_kernel.encoding import pack, unpack
 from sigma_training.history.digests import digests
+from sigma_training.history.media import MediaRecorder
 from sigma_training.history.metrics import History, Samples
 from sigma_training.history.replay import AGES, RESUMED, Replay, end_of_training
 from sigma_training.history.rewind import Entry, RewindBuffer
@@ -38,6 +39,7 @@ class Recorder:
     past: RewindBuffer = field(factory=RewindBuffer)
     journal: Journal = field(factory=NoRows)
     stored: StoredRun | None = field(default=None, init=False)  # for what hooks write
+    media: MediaRecorder = field(default=Factory(lambda made: MediaRecorder(made.trainer, made.log), takes_self=True))
     replay: Replay | None = field(default=None, init=False)
     branch: int = field(default=0, init=False)
     by: str = field(default="", init=False)  # the hook that acts; empty for commands from outside
@@ -55,6 +57,7 @@ class Recorder:
     def open(self, journal: Journal, metrics: RowWriter, run: StoredRun | None = None) -> None:
         """Write to the journal and the metrics of a run from now on."""
         self.stored, self.journal, self._samples = run, journal, Samples(metrics, self.history)
+        self.media.open(run)
         while self._early:
             self._append(self._early.popleft())
 
@@ -77,6 +80,10 @@ class Recorder:
         """Return the entries that every row starts with."""
         return {"trainer": self.trainer, "iteration": moment.iteration, "epoch": moment.epoch, "seconds": moment.second}
 
+    def place(self, moment: Moment) -> dict[str, Any]:
+        """Return the entries of rows of what was measured or published: trainer, moment, branch, session and start."""
+        return {**self.head(moment), "branch": self.branch, "session": self._session, "start": self._start}
+
     def record_values(self, values: Mapping[str, np.ndarray], before: Moment, after: Moment) -> None:
         """Record the values of a burst between two moments, one per iteration."""
         self._losses += np.asarray(values.get("training.loss", ()), "<f4").tobytes()
@@ -92,8 +99,11 @@ class Recorder:
 
     def row(self, moment: Moment, force: bool, edited: Sequence[str] = ()) -> None:
         """Write a row of metrics if the interval has passed, or with ``force``; it names the splits that are edited."""
-        place = {"branch": self.branch, "session": self._session, "start": self._start}
-        self._samples.write({**self.head(moment), **place, **({"edited": [*edited]} if edited else {})}, force)
+        self._samples.write({**self.place(moment), **({"edited": [*edited]} if edited else {})}, force)
+
+    def keep_media(self, moment: Moment, name: str, about: Mapping[str, Any], data: bytes | None = None) -> None:
+        """Keep media that a hook has published, by their description; without ``data``, their bytes are there."""
+        self.media.keep(self.place(moment), name, about, data)
 
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write a row to the journal; during replay, compare it with the journal instead."""

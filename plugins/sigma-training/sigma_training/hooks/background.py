@@ -18,8 +18,9 @@ from attrs import define, field
 
 from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Hook, Media
 from sigma_kernel.contracts.commanding import make_command
+from sigma_kernel.contracts.media import FOLDER
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import pack, unpack
 from sigma_kernel.errors import SigmaStateError, error_text
@@ -55,7 +56,7 @@ class HookCall(MeasuringContext):
     steps: Steps  # with copies of the parameters on the host, if the hook declares splits
     row: dict[str, Any] = field(init=False)
     seconds: float = field(default=0.0, init=False)
-    files: dict[str, bytes] = field(factory=dict, init=False)  # of the run, which a worker cannot write
+    files: dict[str, bytes] = field(factory=dict, init=False)  # of media, and of a worker, which cannot write
     error: BaseException | None = field(default=None, init=False)
     directions: Mapping[str, str] = field(factory=dict)  # which values of metrics are better, by address
     place: str = BACKGROUND
@@ -88,8 +89,16 @@ class HookCall(MeasuringContext):
     def publish(self, address: str, value: Any) -> None:
         """Publish a value at the next boundary."""
         check_write(self.name, self.hook, address, value)
+        if isinstance(value, Media):
+            self._publish_media(address, value)
+            return
         self.row["published"][address] = pack(value)
         self.fresh[self.scope + address] = unpack(self.row["published"][address])
+
+    def _publish_media(self, address: str, value: Media) -> None:
+        if (media := self.describe_media(address, value)) is not None:
+            about, self.files[f"{FOLDER}{media[0]['key']}"] = media
+            self.row.setdefault("media", {})[address] = about  # a replay takes it from there: its bytes are kept
 
     def write(self, name: str, data: bytes) -> Path | None:
         """Write a file of the run; in a worker, keep it for the operator, and return None."""

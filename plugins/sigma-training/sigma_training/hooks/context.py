@@ -9,8 +9,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from sigma_kernel.contracts import Metric, RowLosses
+from sigma_kernel.contracts import Media, Metric, RowLosses
+from sigma_kernel.contracts.media import describe_media
 from sigma_kernel.contracts.storing import StoredRun
+from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_step.model import Model
 from sigma_step.steps import Steps
@@ -25,6 +27,12 @@ class MeasuringContext(ABC):
 
     They differ in the parameters at which the model is measured.
     """
+
+    name: str  # of the hook
+
+    @abstractmethod
+    def log(self, text: str) -> None:
+        """Log a message for people."""
 
     @property
     @abstractmethod
@@ -50,6 +58,14 @@ class MeasuringContext(ABC):
     def write(self, name: str, data: bytes) -> Path | None:
         """Write a file of the run, if it has a folder."""
         return None if self.stored_run is None else self.stored_run.write(name, data, durable=False)
+
+    def describe_media(self, address: str, value: Media) -> tuple[Mapping[str, Any], bytes] | None:
+        """Return the description and the bytes of media to publish; log that they are too many, and return None."""
+        try:
+            return describe_media(f"hook {self.name!r}: {address}", value)
+        except SigmaConfigError as error:  # no reason to end training
+            self.log(str(error))
+            return None
 
     def evaluate(self, on: str, metrics: Mapping[str, Metric]) -> dict[str, Any]:
         """Return the loss and the metrics over a split of the data."""

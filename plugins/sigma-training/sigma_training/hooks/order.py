@@ -18,15 +18,16 @@ import attrs
 from attrs import Factory, field, frozen
 
 from sigma_kernel.clock import Moment, TimeScale
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Hook, Media
 from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 from sigma_kernel.registry.addresses import literal, matches
 
-OBSERVED = ("gradients.", "updates.", "activations.", "batch.")
+SHARDS = "shards."  # what a shard of a batch has: shards.<n>.gradients.<address>, shards.<n>.rows
+OBSERVED = ("gradients.", "updates.", "activations.", "batch.", SHARDS)
 ROWS = "batch.rows"  # the numbers of the rows of the last batch in their split
-OWN = frozenset(("training", "data", "network", "optimiser", "optimisers", "hooks", "phases", "workers", "gradients",
-                 "updates", "activations", "batch"))  # fmt: skip  # how addresses of a trainer begin, not of hooks
+_HEADS = "training data network optimiser optimisers hooks phases workers gradients updates activations batch shards"
+OWN = frozenset(_HEADS.split())  # how addresses of a trainer begin, not of hooks
 REPEATED = "repeated"  # in place of an observed address: the whole iteration
 _SECONDS = ("second", "seconds")
 
@@ -70,6 +71,12 @@ def inner(address: str) -> str:
     return re.sub(r"^workers\.[^.]++\.", "", address)
 
 
+def within_shard(address: str) -> str:
+    """Return an address without its ``shards.<n>.`` prefix; empty if it has none."""
+    number, _, rest = address.removeprefix(SHARDS).partition(".")
+    return "" if not address.startswith(SHARDS) else "**" if number == "**" and not rest else rest
+
+
 def check_read(name: str, hook: Hook, address: str) -> None:
     """Raise SigmaStateError for an address that a hook did not declare in ``reads``."""
     if not any(pattern == address or matches(pattern, address) for pattern in reads(hook)):
@@ -80,7 +87,7 @@ def check_write(name: str, hook: Hook, address: str, value: Any) -> None:
     """Raise SigmaStateError for an address that a hook did not declare in ``writes``, or a value of a wrong type."""
     if address not in hook.writes and not _matches_any(address, tuple(hook.writes)):
         raise SigmaStateError(f"hook {name!r}: publishes {address!r} without declaring it. Add it to writes.")
-    if type(value) is not float:
+    if type(value) is not float and not isinstance(value, Media):
         pack(value.flat[:0] if hasattr(value, "flat") else value)  # of an array, only its dtype matters
 
 

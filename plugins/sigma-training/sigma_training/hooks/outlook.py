@@ -17,7 +17,7 @@ from sigma_kernel.graph.node import Spec
 from sigma_kernel.plugins.resolver import resolve_components
 from sigma_kernel.registry.addresses import literal, matches
 from sigma_step.graphs import evaluation_step
-from sigma_step.model import COSTS, EPOCH, OPTIMISERS, Model
+from sigma_step.model import COSTS, EPOCH, GRADIENTS, OPTIMISERS, Model
 from sigma_step.weights import check_weights
 from sigma_training.hooks.directions import find_direction, published_directions
 from sigma_training.hooks.order import (
@@ -30,6 +30,7 @@ from sigma_training.hooks.order import (
     meet,
     other_trainers,
     reads,
+    within_shard,
 )
 
 # how addresses begin that are known only with a traced model
@@ -93,7 +94,7 @@ def check_hooks(
             check_one(f"{where}.{name}", hook.check, preview)
             _check_falling(f"{where}.{name}", hook, preview)
             if hook.weights:
-                check_weights(f"{where}.{name}.weights", hook.weights, model.first_slots())
+                check_weights(f"{where}.{name}.weights", hook.weights, model.slot_names())
 
 
 def _check_falling(where: str, hook: Hook, preview: ModelPreview) -> None:
@@ -109,6 +110,12 @@ def check_one(where: str, check: Callable[[Any], None], subject: Any) -> None:
         check(subject)
     except Exception as error:
         raise SigmaConfigError(f"{where}: {error_text(error)}") from error
+
+
+def _is_of_shards(address: str, model: Model) -> bool:
+    """Return whether shards of batches have something at an address: gradients, and the numbers of their rows."""
+    own = within_shard(address)
+    return own in ("rows", "**") or any(name.startswith(GRADIENTS) for name in model.observable([own] if own else []))
 
 
 # -- what nobody publishes ---------------------------------------------------------------------------------------------
@@ -134,6 +141,7 @@ def check_reads(
                 exists = exists or shard or any(matching_writes([address], hook.scope, other) for other in writers)
                 elsewhere = (f"{other}.{address.partition('.')[2]}" for other in others)
                 exists = exists or any(other in others for other, _ in other_trainers([address], heads))
+                exists = exists or (hook.scope == "global" and model is not None and _is_of_shards(address, model))
                 if not exists and not (address.startswith(ELSEWHERE) if model is None else model.observable([address])):
                     raise SigmaConfigError(
                         f"{trainer}.hooks.{name}: reads {address!r}, which nothing here publishes. Add the hook that "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,7 @@ from sigma_step.initial import Initial
 from sigma_training.session.bindings import settable
 from sigma_training.session.checkpoint_policy import CheckpointPolicy
 from sigma_training.session.current import CurrentRun
+from sigma_training.session.goals import check_schedules
 from sigma_training.session.hook_runner import HookRunner
 from sigma_training.session.planning import PlannedRun, accept, restored_run
 from sigma_training.session.progress import Phase
@@ -49,10 +50,10 @@ class Applier:
         """Make a command; raise a SigmaError if it is unknown, or its arguments do not fit."""
         return make_command(self.find, command, arguments)
 
-    def send(self, command: Command) -> Request:
+    def send(self, command: Command, who: str = "") -> Request:
         """Queue a command for the next boundary; the request's result is the moment at which it was applied."""
         journal = self.current.recorder
-        request = Request(partial(self.apply, command), command, lambda: journal.journal.durable())
+        request = Request(partial(self.apply, command, who), command, lambda: journal.journal.durable())
         return self.current.queue.submit(request)
 
     def post(self, command: Command) -> None:
@@ -88,18 +89,19 @@ class Applier:
         return command.plan(self._plan_with(self.current.freeze()))
 
     # -- in the training thread ----------------------------------------------------------------------------------------
-    def apply(self, command: Command) -> Moment:
-        """Apply a command now, and write it to the journal; one that raises changes nothing.
+    def apply(self, command: Command, who: str = "") -> Moment:
+        """Apply a command now, and write it to the journal with its sender; one that raises changes nothing.
 
         One that is sent while another is put in force, by an observer, is a part of that.
         """
         recorder = self.current.recorder
         before, at, branch = self._plan_with(self.current.freeze()), recorder.position, recorder.branch
         plan = command.plan(before)
+        _check_length(before.present, plan.run.internals.present)
         if self._changing:
             self._adopt(plan.run.internals)
             return self.current.moment
-        self._put_in_force(command, before, plan)
+        self._put_in_force(command, before, plan, {"who": who} if who else {})
         if command.undoable and not recorder.by:
             self.current.set_state(record_undo(command.command, before.present, self.current.present))
         command.act(self, before, at)
@@ -108,13 +110,13 @@ class Applier:
             self.checkpoints.set_aside(back.iteration, branch)
         return self.current.moment
 
-    def _put_in_force(self, command: Command, before: PlannedRun, plan: CommandPlan) -> None:
+    def _put_in_force(self, command: Command, before: PlannedRun, plan: CommandPlan, sender: Mapping[str, str]) -> None:
         """Adopt what a command makes of the run, and write its row; undo the first if one of them fails."""
         self._changing = True
         try:
             self._adopt(plan.run.internals)
             if plan.row is not None:
-                self.current.recorder.note(before.moment, {**command.to_row(), **plan.row})
+                self.current.recorder.note(before.moment, {**command.to_row(), **plan.row, **sender})
         except Exception:
             self.current.adopt(before.present)
             raise
@@ -173,3 +175,9 @@ class Applier:
             return
         with recorder.on_behalf(by):
             self.checkpoints.ask(command)
+
+
+def _check_length(before: Present, after: Present) -> None:
+    """Raise SigmaConfigError for a new schedule that needs to know when training ends, where nobody does."""
+    if before.progress.underway and after.setup is not before.setup:
+        check_schedules(after)

@@ -3,7 +3,7 @@
 ``network.layers.<address>``, ``optimiser.<setting>`` (the group's, which fans out), ``optimiser.<address>.<setting>``
 (``optimisers.<name>`` in place of ``optimiser``, if there are several), ``optimiser.<address>.frozen``,
 ``iteration``, ``epoch``, ``second``, ``goal``, ``epochs``, ``batch_size``, ``phases.burst`` ..., ``training.loss``,
-``operator.workers``, ``operator.every``, ``operator.staleness``, ``group.<number>.rate`` ...,
+``operator.workers``, ``operator.every``, ``operator.staleness``, ``group.<number>.rate`` ..., ``system.<reading>``,
 ``hooks.<name>.every`` and ``hooks.<name>.when``, and whatever hooks declare in ``writes`` and ``settable``.  What is in
 force is at ``data.batch_size``, ``data.<split>.rows``, ``data.<split>.excluded`` and ``data.<split>.relabelled``.
 """
@@ -49,6 +49,7 @@ WORKER = {  # what is shown of a worker, at group.<number>.<name>, where hooks c
     "generation": Kind(int, 0, doc="The generation of the group that the worker has joined."),
     "seen": Kind(float, 0, doc="The time since the operator has heard of the worker.", unit="seconds"),
 }
+SYSTEM = "system."  # of what monitors have measured of the machine, which hooks cannot read
 PHASES: tuple[str, ...] = ("burst", "data", "hooks", "evaluation")  # whose seconds are counted; hooks evaluate
 
 
@@ -57,6 +58,7 @@ class Readable(Protocol):
 
     phases: dict[str, float]
     workers: Mapping[int, Any]
+    readings: dict[str, float]
 
     @property
     def setup(self) -> Setup:
@@ -151,6 +153,12 @@ def worker_bindings(workers: Iterable[int]) -> dict[str, Binding]:
     return {address: Binding(_worker, None, kind) for address, kind in kinds.items()}
 
 
+def reading_bindings(units: Mapping[str, str]) -> dict[str, Binding]:
+    """Return the bindings of what monitors have measured of the machine, by address, with the units."""
+    doc = "Measured by a monitor, of the machine or of the time; no part of the state."
+    return {address: Binding(_reading, None, Kind(float, doc=doc, unit=unit)) for address, unit in units.items()}
+
+
 def numbers(session: Readable) -> dict[str, float]:
     """Return the numbers that can be set; parameters are arrays, and are not among them."""
     setup, epochs = session.setup, session.epochs
@@ -219,6 +227,10 @@ def _phase(session: Readable, address: str) -> float:
 def _worker(session: Readable, address: str) -> Any:
     _, number, name = address.split(".")
     return getattr(session.workers.get(int(number)), "silence" if name == "seen" else name, NOTHING)
+
+
+def _reading(session: Readable, address: str) -> float:
+    return session.readings[address]
 
 
 def _goal(session: Readable, _: str) -> int | None:
@@ -317,7 +329,9 @@ def write_values(state: RunState, setup: Setup, new: Mapping[str, Any]) -> RunSt
         if address in arrays:
             values = np.full(specs[address].shape, value, specs[address].dtype)
             declared = setup.model.shapes.parameters.get(address.removeprefix(LAYERS))
-            arrays[address] = setup.to_device(declared.fix_rows(values) if declared else values)
+            values = declared.fix_rows(values) if declared else values
+            copies = setup.model.copying_slots(address.removeprefix(LAYERS), values) if declared else {}
+            arrays |= {name: setup.to_device(array) for name, array in {address: values, **copies}.items()}
             state = state.without_last()
         elif parameters := setup.frozen_by(address):
             changes = froze(changes, [p for p in parameters if (p in setup.model.frozen) != value], value)

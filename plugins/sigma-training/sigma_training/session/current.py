@@ -27,10 +27,12 @@ from sigma_training.hooks.order import look_up
 from sigma_training.session import goals
 from sigma_training.session.bindings import (
     PHASES,
+    SYSTEM,
     Binding,
     bindings,
     numbers,
     published_bindings,
+    reading_bindings,
     worker_bindings,
 )
 from sigma_training.session.progress import TrainingProgress
@@ -56,8 +58,8 @@ class Commander(Protocol):
     def post(self, command: Command) -> None:
         """Queue a command for the next boundary."""
 
-    def apply(self, command: Command) -> Moment:
-        """Apply a command now, and write it to the journal; one that raises changes nothing."""
+    def apply(self, command: Command, who: str = "") -> Moment:
+        """Apply a command now, and write it to the journal with its sender; one that raises changes nothing."""
 
     def pause(self) -> None:
         """Pause: the training thread waits at the next boundary."""
@@ -77,7 +79,9 @@ class CurrentRun:
     phases: dict[str, float] = field(factory=lambda: dict.fromkeys(PHASES, 0.0), init=False)  # seconds
     commands: Commander = field(init=False)  # applies what hooks command, and sets what others put at an address
     _bound: dict[str, Binding] = field(factory=dict, init=False)
-    _shown: Mapping[str, Binding] = field(factory=dict, init=False)  # of these workers
+    readings: dict[str, float] = field(factory=dict, init=False)  # of the machine, the last ones by address
+    _units: dict[str, str] = field(factory=dict, init=False)  # of these readings
+    _shown: Mapping[str, Binding] = field(factory=dict, init=False)  # of the workers, and of these readings
     _published: dict[str, Any] = field(factory=dict, init=False)  # that the present state alone holds, or others
     _counted: float = field(factory=time.perf_counter, init=False)  # when seconds were last counted
 
@@ -132,8 +136,8 @@ class CurrentRun:
     def lookup(self, address: str, scope: str = "") -> Any:
         """Return the value at an address for criteria and hooks, local values first, or None.
 
-        For a pattern, return a dictionary of all matches. What is shown of a group's workers is not among them, as it
-        depends on time.
+        For a pattern, return a dictionary of all matches. What is shown of a group's workers and of the machine is not
+        among them, as it depends on time.
         """
         published, observed = self.state.published, self.present.last.observed
         value = look_up({**observed, **published} if observed else published, address, scope)
@@ -213,11 +217,21 @@ class CurrentRun:
     def show_workers(self, workers: Mapping[int, Any]) -> None:
         """Bind ``group.<number>.rate`` and others of the workers of a group, in place of those of earlier ones."""
         if self.workers.keys() != workers.keys():
-            self.workers, self._shown = workers, worker_bindings(workers)
+            self.workers = workers
+            self._rebind()
+
+    def record_readings(self, readings: Mapping[str, float], units: Mapping[str, str]) -> None:
+        """Record what a monitor measured of the machine, below ``system.``, as curves of the present moment."""
+        for name, value in readings.items():
+            self.recorder.history.add(SYSTEM + name, float(value), self.moment)
+        self.readings |= {SYSTEM + name: float(value) for name, value in readings.items()}
+        if new := {SYSTEM + name: unit for name, unit in units.items() if SYSTEM + name not in self._units}:
+            self._units |= new
             self._rebind()
 
     def _rebind(self) -> None:
         """Bind the addresses of the setup, and remove those that are gone."""
+        self._shown = {**worker_bindings(self.workers), **reading_bindings(self._units)}
         wanted = {**bindings(self.setup, self.state.published), **self._shown}
         for address in self._bound.keys() - wanted.keys():
             self.registry.remove(address)

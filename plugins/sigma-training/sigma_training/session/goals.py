@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
+from attrs import evolve
+
 from sigma_kernel.clock import Moment, TimeScale, TimeStep
+from sigma_kernel.errors import SigmaConfigError
+from sigma_step.live import UNKNOWN_END
+from sigma_step.steps import Steps
 from sigma_training.hooks.order import ends
 from sigma_training.session.progress import NONE, Goal
 from sigma_training.session.state import Present
@@ -46,6 +51,20 @@ def end_iteration(run: Present) -> int | None:
     progress, since = run.progress, run.state.changes.get("epochs", {}).get("start")
     own = progress.end != NONE and since != progress.start
     return first_of(run, *progress.end) if own else first_of(run, None, total_epochs(run))
+
+
+def steps_to_end(run: Present) -> Steps:
+    """Return the steps that train, which know when training ends."""
+    return evolve(run.steps(), end=end_iteration(run))
+
+
+def check_schedules(run: Present) -> None:
+    """Raise SigmaConfigError for a schedule that needs the length of a run of which it is not known."""
+    if end_iteration(run) is None:
+        for head, own in run.setup.model.optimisers.items():
+            for setting, schedule in own.type.schedules.items():
+                if schedule.needs_end:
+                    raise SigmaConfigError(f"{run.setup.name}.{head}.schedules.{setting}: {UNKNOWN_END}")
 
 
 def is_at_end(run: Present) -> bool:

@@ -14,7 +14,8 @@ from attrs import define, evolve, field
 
 from sigma_kernel.clock import Moment, TimeScale
 from sigma_kernel.contracts import Hook
-from sigma_kernel.errors import SigmaTrainingError
+from sigma_kernel.contracts.media import FOLDER
+from sigma_kernel.errors import SigmaTrainingError, error_text
 from sigma_training.history.replay import Row
 from sigma_training.hooks.background import WORKER, HookCall
 from sigma_training.hooks.order import ROWS
@@ -133,9 +134,12 @@ class HookRunner:
                 self._report(hook, call.row, call.error)
 
     def _write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write files of the run, if it is stored."""
-        if (stored := self.current.recorder.stored) is not None:
-            for name, data in files.items():
+        """Write files of the run, if it is stored; media are kept without that, too."""
+        stored, media = self.current.recorder.stored, self.current.recorder.media
+        for name, data in files.items():
+            if name.startswith(FOLDER):
+                media.write(name, data)
+            elif stored is not None:
                 stored.write(name, data, durable=False)
 
     def _conclude(self, name: str) -> None:
@@ -143,9 +147,25 @@ class HookRunner:
 
         def conclude(scope: str) -> None:
             view = HookView(self.current, name, scope)
-            view.hook.at_end(view)
+            if not self._is_left_out(view.hook):
+                view.hook.at_end(view)
 
         self._run_in_each_scope(name, conclude)
+
+    def report_failure(self, why: str) -> None:
+        """Let all hooks act after a failure of training; what they raise is a message, as that is what failed."""
+        if self.current.recorder.replay is not None:
+            return
+        for name in self.current.setup.order.active(self.current.state.memory):
+            view = HookView(self.current, name)
+            try:
+                view.hook.at_failure(view, why)
+            except Exception as error:  # the failure of training is what is raised
+                self.current.recorder.log(f"hook {name!r}: {error_text(error)}")
+
+    def _is_left_out(self, hook: Hook) -> bool:
+        """Return whether a hook does not run now, as it acts outside, and this is a replay."""
+        return hook.outward and self.current.recorder.replay is not None
 
     def _run_in_each_scope(self, name: str, act: Callable[[str], None]) -> None:
         hook = self.current.setup.order.hooks.get(name)
@@ -157,6 +177,8 @@ class HookRunner:
 
     def _fire_in(self, scope: str, name: str, beside: bool) -> None:
         for view in self._views(scope, name):
+            if self._is_left_out(view.hook):
+                continue
             if not beside:
                 self._budgets.run(name, view.hook, view)
             elif self.current.recorder.replay is None:  # else its results are in the journal
@@ -217,6 +239,7 @@ class HookRunner:
                 raise firing.error
             if self._is_active(firing.name, firing.hook):
                 self._budgets.took(firing.name, firing.hook, firing.seconds)
+                self._attempt(firing.name, partial(self._write_files, firing.files))
                 self.apply_result(firing.row)
         for name, then in self._budgets.spent(self.current.setup.order, self.current.state.memory).items():
             self.apply_result({"event": "budget", "hook": name, "then": then})

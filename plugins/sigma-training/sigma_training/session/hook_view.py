@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 
 from sigma_kernel.arrays import protect
 from sigma_kernel.clock import Moment
-from sigma_kernel.contracts import Hook
+from sigma_kernel.contracts import Hook, Media
 from sigma_kernel.contracts.storing import StoredRun
 from sigma_kernel.encoding import unpack
 from sigma_kernel.registry.addresses import literal
@@ -80,8 +80,12 @@ class HookView(MeasuringContext):
     def publish(self, address: str, value: Any) -> None:
         """Publish a value under an address that the hook declared in ``writes``, unless it has detached itself."""
         check_write(self.name, self.hook, address, value)
-        if self.run.present.setup.order.hooks.get(self.name) is self.hook:
+        if self.run.present.setup.order.hooks.get(self.name) is not self.hook:
+            return
+        if not isinstance(value, Media):
             self.run.publish(self.scope + address, value)
+        elif (media := self.describe_media(address, value)) is not None:
+            self.run.recorder.keep_media(self.moment, self.scope + address, *media)
 
     def command(self, command: str, **arguments: Any) -> None:
         """Apply a command at this boundary."""
@@ -138,6 +142,8 @@ class HookView(MeasuringContext):
             self.log(text)
         for address, value in row["published"].items():
             self.publish(address, unpack(value))
+        for address, about in row.get("media", {}).items():  # whose bytes were written before
+            self.run.recorder.keep_media(self.moment, self.scope + address, about)
 
     def obey(self, row: Mapping[str, Any]) -> None:
         """Apply the commands of a firing elsewhere."""

@@ -166,6 +166,7 @@ class TrainingLoop:
         run = self.current.present
         if self.current.recorder.replay is None and not run.progress.underway:
             check_end(run.setup.name, goals.total_epochs(run), run.setup.order.hooks)
+            goals.check_schedules(run)
 
     def end(self) -> None:
         """Run the hooks that are due at a stop, and end training."""
@@ -190,6 +191,7 @@ class TrainingLoop:
             self.current.count_seconds()
             if isinstance(error, Exception) and not isinstance(error, SigmaDifferenceError):
                 about |= {"why": error_text(error), "good": self._save_good()}
+                self.hooks.report_failure(error_text(error))
         except SigmaError as other:
             error.add_note(error_text(other))
         finally:
@@ -318,7 +320,7 @@ class TrainingLoop:
         observed: Mapping[str, np.ndarray] = NOTHING,
         again: Compute | None = None,
     ) -> int:
-        steps = self.current.present.steps()
+        steps = goals.steps_to_end(self.current.present)
         begun = Iteration.begin(again, steps, batches) if again else None
         with Timed(self.current.phases, "burst"):
             result = compute(steps, batches)

@@ -8,10 +8,12 @@ import numpy as np
 
 from sigma_kernel.contracts import Batches, merge_in_tree
 from sigma_kernel.contracts.compute import Records
-from sigma_step.model import ACTIVATIONS, UPDATES
+from sigma_kernel.registry.addresses import matches
+from sigma_step.model import ACTIVATIONS, GRADIENTS, UPDATES
 from sigma_step.steps import Steps
 from sigma_training.group.sharding import Shard, cut
-from sigma_training.hooks.order import ROWS
+from sigma_training.hooks.order import ROWS, SHARDS, within_shard
+from sigma_training.session.goals import steps_to_end
 from sigma_training.session.state import Present
 
 
@@ -23,11 +25,32 @@ def observe(run: Present, last: Batches, wanted: Mapping[str, Sequence[str]]) ->
     setup, shards, local = run.setup, run.setup.operator.shards, wanted.get("local", ())
     numbers = setup.feed.numbers(run.state.cursor)[last.rows[0]]
     shared = [address for address in local if shards == 1 or address.startswith(UPDATES)]  # by all workers
-    values = setup.evaluator.observe(run.steps(), last, (*wanted.get("global", ()), *shared))
+    values = setup.evaluator.observe(steps_to_end(run), last, (*wanted.get("global", ()), *shared))
     if local and shards > 1:
         own = [name for name in setup.model.observable(local) if not name.startswith(UPDATES)]
-        values |= observe_workers(run.steps(), last, numbers, own, shards, run.state.workers(setup))
+        values |= observe_workers(steps_to_end(run), last, numbers, own, shards, run.state.workers(setup))
+    if of_shards := [address for address in wanted.get("global", ()) if within_shard(address)]:
+        values |= observe_shards(steps_to_end(run), last, numbers, of_shards, shards)
     return {ROWS: numbers, **values}
+
+
+def observe_shards(
+    steps: Steps, at: Batches, numbers: np.ndarray, wanted: Sequence[str], shards: int
+) -> dict[str, np.ndarray]:
+    """Return what shards have of the next iteration, on one batch, by ``shards.<n>.`` and the address.
+
+    Gradients are those of the mean loss over the rows of a shard; ``rows`` are their ``numbers``, given for the batch.
+    """
+    rows, observed = at.rows[0], dict[str, np.ndarray]()
+    names = steps.programs.model.observable([within_shard(address) for address in wanted])
+    names = tuple(name for name in names if name.startswith(GRADIENTS))
+    parts = cut(rows, shards)
+    weights = steps.weights(steps.arrays, at.block, rows, len(parts[0].rows), 0) if names else {}
+    for number, part in enumerate(parts):
+        own = {"rows": numbers[part.start : part.start + len(part.rows)]}
+        own |= _observe(steps, at, part, len(part.rows), weights, names)
+        observed |= {f"{SHARDS}{number}.{name}": value for name, value in own.items()}
+    return {name: x for name, x in observed.items() if any(matches(pattern, name) for pattern in wanted)}
 
 
 def observe_workers(

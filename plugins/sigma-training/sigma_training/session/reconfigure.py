@@ -108,10 +108,11 @@ def _arrays(state: RunState, old: Setup, new: Setup) -> Mapping[str, Any]:
     if new.parts.backend is not old.parts.backend:
         arrays = {name: new.to_device(old.to_host(value)) for name, value in arrays.items()}
     if new.model is not old.model:
-        first, swapped = new.model.first_slots(), _swapped_heads(old, new)
-        own = {n: n in first and not n.startswith(swapped) for n in arrays if n.startswith(OPTIMISERS)}
+        names, swapped = {*new.model.slot_names()}, _swapped_heads(old, new)
+        own = {n: n in names and not n.startswith(swapped) for n in arrays if n.startswith(OPTIMISERS)}
         arrays = {name: value for name, value in arrays.items() if own.get(name, True)}
-        arrays |= {name: new.to_device(value) for name, value in first.items() if name not in arrays}
+        first = new.model.first_slots(lambda name: new.to_host(arrays[name]), {*arrays})
+        arrays |= {name: new.to_device(value) for name, value in first.items()}
     return arrays
 
 

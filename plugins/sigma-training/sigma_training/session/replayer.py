@@ -49,7 +49,8 @@ class Replayer:
         find = current.commands.find
         while not self._arrives(replay) and (entry := replay.next_external(current.moment.iteration, find)) is not None:
             if isinstance(entry, Command):
-                replay.attempt(partial(self.current.commands.apply, entry), current.recorder.log)
+                who = str(replay.rows[0].get("who", ""))
+                replay.attempt(partial(self.current.commands.apply, entry, who), current.recorder.log)
             elif entry["event"] == RESUMED:
                 current.note(entry)
                 current.recorder.past.keep(current.moment, take_snapshot(current.present))  # as that resume did

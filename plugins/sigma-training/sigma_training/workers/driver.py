@@ -52,6 +52,7 @@ from sigma_training.history.replay import AGES
 from sigma_training.hooks.background import HookCall
 from sigma_training.passes import SplitPass, SplitPiece
 from sigma_training.session.current import CurrentRun
+from sigma_training.session.goals import end_iteration
 from sigma_training.session.snapshot import take_snapshot
 from sigma_training.session.state import Present, learned_from
 from sigma_training.workers.attendance import Attendance
@@ -144,7 +145,8 @@ class GroupDriver:
         run = self.current.present
         self._share(run)
         state, setup = run.state, run.setup
-        records, saved = self._run_burst(len(batches.rows), state.operator_settings(setup))
+        live = {**state.operator_settings(setup), "end": end_iteration(run)}
+        records, saved = self._run_burst(len(batches.rows), live)
         if ages := write_ages(records.ages):
             self.current.note({"event": AGES, AGES: ages})
         arrays = {name: setup.to_device(saved.arrays[name]) for name in steps.arrays}
@@ -161,7 +163,7 @@ class GroupDriver:
         shards, exchange = self.operator.shards, LocalExchange(current.state.workers(current.setup))
         return RepeatedStep(shards, read_ages(ages, min(shards, batches.rows.shape[1])), exchange)(steps, batches)
 
-    def _run_burst(self, n: int, live: Mapping[str, int]) -> tuple[BurstRecords, Checkpoint]:
+    def _run_burst(self, n: int, live: Mapping[str, int | None]) -> tuple[BurstRecords, Checkpoint]:
         """Return the records of a burst and the state after it; it is computed once more if all workers are lost."""
         while True:
             records = self._advance(lambda begin: evolve(begin, iteration=begin.iteration + n), live)

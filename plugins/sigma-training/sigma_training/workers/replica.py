@@ -101,7 +101,7 @@ class Replica:
         if len(batches.rows) != n:
             raise SigmaStateError(f"{n} iterations were ordered, and the data have {len(batches.rows)} here.")
         exchange = ChannelExchange(channel, order, worker, is_dropped)
-        result, ages = train_burst(steps_of(state, setup), batches, order, exchange)
+        result, ages = train_burst(evolve(steps_of(state, setup), end=order.live["end"]), batches, order, exchange)
         new, _ = count_burst(state, setup, batches, result)
         self.beside = CopiedState(run.with_state(new), saved := snapshot(new, setup))
         late = bool(ages) and result.done < n  # sums behind the end are known, and are not those of the next burst

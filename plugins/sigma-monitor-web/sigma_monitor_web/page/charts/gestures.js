@@ -31,7 +31,7 @@ class Gestures {
     const { scene, wide } = this.now.current, { axis } = scene;
     const on = place !== null && place >= axis.low && place <= axis.high;
     for (const line of this.host.current.querySelectorAll(".cross")) {
-      const { sx } = line.closest(".timeline") ? wide : scene;
+      const { sx } = line.closest(".timeline, .media") ? wide : scene;
       style(line, { opacity: on ? "1" : "0", ...(on ? { transform: `translateX(${Math.round(sx(place))}px)` } : {}) });
     }
     pointer.set({ place: on ? place : null, lane: on ? (shape?.lane.id ?? null) : null, y });

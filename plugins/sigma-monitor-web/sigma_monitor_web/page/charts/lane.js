@@ -1,6 +1,7 @@
 // One chart: its head with the number and the trend, the plot, the labels that switch its series.
 import { html, useLayoutEffect, useRef } from "../lib.js";
 import { Menu } from "../widgets/menu.js";
+import { useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
 import { band, curve, diamond, disc, flag, grid, points, prepare, rule, steps, visible, write } from "./paint.js";
@@ -33,7 +34,7 @@ export function paintLane(pen, { shape, scene }) {
   if (!small) nameBranches(pen, items, scene, sy, colours);
 }
 
-function marks(pen, scene, tall, colours) {
+export function marks(pen, scene, tall, colours) {
   const { axis, sx } = scene;
   for (const one of scene.flags) {
     const x = sx(axis.place(one.iteration, one.second));
@@ -79,9 +80,10 @@ function nameBranches(pen, items, { sx, axis, frame, abandoned: ends }, sy, colo
   }
 }
 
-// A canvas that is painted anew after every change, at most once a frame.
+// A canvas that is painted anew after every change, and in other colours, at most once a frame.
 export function Canvas({ paint, height, label }) {
   const canvas = useRef(null);
+  useStore((state) => state.looks);
   useLayoutEffect(() => watched(canvas.current), []);
   useLayoutEffect(() => paintSoon(canvas.current, paint));
   return html`<canvas ref=${(element) => { canvas.current = element; element?.style.setProperty("height", `${height}px`); }} role="img" aria-label=${label}></canvas>`;

@@ -96,7 +96,8 @@ export function laneTitle(lane, entries) {
 }
 
 export const betterHigh = (address) => BETTER_HIGH.test(address);
-export const asPercent = (entry) => entry.unit === "share" || entry.unit === "%" || /accuracy$/.test(entry.address);
+const SHARE = /accuracy$|^[^.]+\.system\.(phases\.|gpu\d+\.busy$)/; // also where no unit is known, as of a run that has ended
+export const asPercent = (entry) => entry.unit === "share" || entry.unit === "%" || SHARE.test(entry.address);
 
 // The first series of a lane: the validation if there is one.
 export const leading = (all) => Math.max(0, all.findIndex((one) => /(^|\.)validation\./.test(one.address)));

@@ -38,6 +38,7 @@ function Series({ entries, hidden, change }) {
     <${List} key=${text} count=${found.length} label=${t("series")} row=${row} /></fieldset>`;
 }
 
+// `remove` is null for charts that stay where they are.
 export function Options({ lane, shape, entries, change, remove, close, move, save }) {
   const known = useStore((state) => state.entries), trainer = useStore((state) => state.trainer);
   const add = (address) => change({ patterns: [...lane.patterns, address] });
@@ -45,8 +46,8 @@ export function Options({ lane, shape, entries, change, remove, close, move, sav
     <${Bounds} ...${{ lane, shape, change }} />
     <${Series} entries=${entries} hidden=${lane.hidden ?? []} change=${change} />
     <${Combobox} label=${t("series.add")} placeholder=${t("series.add")} options=${(text) => completions(known, text, trainer)} chosen=${add} />
-    <label class="stack">${t("section")} <input type="text" defaultValue=${lane.section ?? ""} placeholder=${t("section.none")} onChange=${(event) => change({ section: event.target.value.trim() || undefined })} /></label>
+    ${remove ? html`<label class="stack">${t("section")} <input type="text" defaultValue=${lane.section ?? ""} placeholder=${t("section.none")} onChange=${(event) => change({ section: event.target.value.trim() || undefined })} /></label>` : null}
     <div class="row" role="group" aria-label=${t("export")}>${FILES.map((kind) => html`<button class="quiet" type="button" key=${kind} onClick=${() => save(kind)}>${kind}</button>`)}</div>
-    <div class="row"><button class="quiet" type="button" onClick=${() => move(-1)}>${t("lane.up")}</button><button class="quiet" type="button" onClick=${() => move(1)}>${t("lane.down")}</button>
-      <button class="quiet" type="button" onClick=${() => { close(); remove(); }}>${t("lane.remove")}</button></div>`;
+    ${remove ? html`<div class="row"><button class="quiet" type="button" onClick=${() => move(-1)}>${t("lane.up")}</button><button class="quiet" type="button" onClick=${() => move(1)}>${t("lane.down")}</button>
+      <button class="quiet" type="button" onClick=${() => { close(); remove(); }}>${t("lane.remove")}</button></div>` : null}`;
 }

@@ -33,11 +33,11 @@ export function useAsked(what, more, again = 0) {
 
 const present = () => { const now = ofTrainer(store.get()); return now ? `${now.branch}:${now.iteration}` : ""; };
 
-// What changes with the iteration, but no more often than each so many milliseconds.
+// What changes with the iteration, but no more often than each so many milliseconds, and not while the page is hidden.
 export function usePace(every) {
   const [at, see] = useState(present);
   useEffect(() => {
-    const looking = setInterval(() => see(present()), every);
+    const looking = setInterval(() => { if (!document.hidden) see(present()); }, every);
     return () => clearInterval(looking);
   }, [every]);
   return at;

@@ -49,7 +49,7 @@ const placed = (event, canvas) => {
 
 // `blank` counts how often the pad was cleared; hear(shares) is called as the drawing changes.
 export function Pad({ form, blank, hear }) {
-  const at = useRef(null), before = useRef(null), due = useRef(0), theme = useStore((state) => state.theme);
+  const at = useRef(null), before = useRef(null), due = useRef(0), theme = useStore((state) => state.looks);
   useEffect(() => { at.current.getContext("2d", { willReadFrequently: true }).clearRect(0, 0, SIDE, SIDE); }, [blank]);
   useEffect(() => { // ink of the new theme
     const context = at.current.getContext("2d");

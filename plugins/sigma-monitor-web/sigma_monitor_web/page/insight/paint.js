@@ -5,9 +5,10 @@ import { useStore } from "../store.js";
 
 const DARK = 0.42; // of all pixels on average: below it, a picture is ink on an empty page
 
-export const bytes = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
+// The red, green and blue of a colour; grey for one that has a name, as in forced colours.
+export const numbers = (colour) => colour.match(/[\d.]+/g)?.slice(0, 3).map(Number) ?? [128, 128, 128];
 
-const channels = (colour) => colour.match(/[\d.]+/g).slice(0, 3).map(Number);
+export const bytes = (text) => Uint8Array.from(atob(text), (one) => one.charCodeAt(0));
 
 // Whether pictures are drawn as ink: shades that are low nearly everywhere.
 export function isInk(pictures) {
@@ -45,17 +46,17 @@ function put(canvas, width, height, data) {
 }
 
 // Draw again when the colours change.
-const useColours = () => `${useStore((state) => state.theme)}${matchMedia("(prefers-color-scheme: dark)").matches}`;
+const useColours = () => useStore((state) => state.looks);
 
 export function Picture({ picture, ink, label = "" }) {
   const at = useRef(null), colours = useColours();
-  useEffect(() => put(at.current, picture.width, picture.height, shaded(picture, ink ? channels(palette().ink) : null)), [picture.pixels, ink, colours]);
+  useEffect(() => put(at.current, picture.width, picture.height, shaded(picture, ink ? numbers(palette().ink) : null)), [picture.pixels, ink, colours]);
   return html`<canvas class="pixels" ref=${at} role=${label ? "img" : undefined} aria-label=${label || undefined} aria-hidden=${label ? undefined : "true"}></canvas>`;
 }
 
 export function Weights({ picture: { pixels, width, height, channels: planes } }) {
   const at = useRef(null), colours = useColours();
-  useEffect(() => put(at.current, width, height, signed(mixed(bytes(pixels), planes), channels(palette().s1), channels(palette().s2))), [pixels, colours]);
+  useEffect(() => put(at.current, width, height, signed(mixed(bytes(pixels), planes), numbers(palette().s1), numbers(palette().s2))), [pixels, colours]);
   return html`<canvas class="pixels" ref=${at} aria-hidden="true"></canvas>`;
 }
 

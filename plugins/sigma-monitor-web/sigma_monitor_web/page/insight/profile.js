@@ -4,16 +4,10 @@ import { useAsked } from "./asking.js";
 import { Columns, Lengths, Samples } from "./columns.js";
 import { Findings, Splits } from "./findings.js";
 import { Picture, isInk } from "./paint.js";
+import { Parts } from "./parts.js";
 import { word } from "./rows.js";
-import { store, useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
-
-// Rows by their losses, or the profile: the two parts of the view.
-export function Parts() {
-  const part = useStore((state) => state.part);
-  return html`<div class="seg" role="group" aria-label=${t("view.data")}>${["rows", "profile"].map((name) => html`<button key=${name} type="button" aria-pressed=${String(part === name)} onClick=${() => store.set({ part: name })}>${t(`data.part.${name}`)}</button>`)}</div>`;
-}
 
 function Head({ children }) {
   return html`<div class="card-head"><${Parts} /><h2 id="h-profile" class="sr">${t("profile")}</h2>${children}</div>`;

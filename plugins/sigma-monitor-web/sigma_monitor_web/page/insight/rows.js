@@ -3,6 +3,7 @@ import { html, useMemo } from "../lib.js";
 import { useChoosing } from "./choosing.js";
 import { Icon } from "../widgets/icon.js";
 import { Picture, isInk } from "./paint.js";
+import { Spark } from "./past.js";
 import { figure, tick } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -18,6 +19,7 @@ export function about(row, { excluded, given }) {
   const parts = [t("data.row", { n: row.row }), t("data.label", { name: word(given ?? row.label) })];
   if (row.predicted !== null && row.predicted !== undefined) parts.push(t("data.read", { name: word(row.predicted) }));
   if (row.loss !== undefined) parts.push(t("data.loss", { value: figure(row.loss) }));
+  if (row.fact) parts.push(row.fact);
   if (excluded) parts.push(t("data.excluded"));
   if (given !== undefined) parts.push(t("data.relabelled"));
   return parts.join(", ");
@@ -27,7 +29,7 @@ function Caption({ row, excluded, given }) {
   const label = word(given ?? row.label), wrong = row.predicted !== null && row.predicted !== undefined && word(row.predicted) !== label;
   if (excluded) return html`<span class="cap" aria-hidden="true"><b>${label}</b><span>${t("data.excluded")}</span></span>`;
   return html`<span class="cap" aria-hidden="true"><span class="says">${given !== undefined ? html`<mark>${label}</mark>` : html`<b>${label}</b>`}${wrong ? html`<i>→</i><b class="wrong">${word(row.predicted)}</b>` : null}</span>
-    ${row.loss === undefined ? null : html`<span>${figure(row.loss)}</span>`}</span>`;
+    ${row.loss === undefined ? null : html`<span>${figure(row.loss)}</span>`}</span>${row.fact ? html`<${Spark} losses=${row.losses} /><span class="cap fact" aria-hidden="true">${row.fact}</span>` : null}`;
 }
 
 // `rows`: {row, label, predicted, loss}; `shown`: their pictures, by number; `edits`: {excluded: Set, labels}.

@@ -10,7 +10,7 @@ export function Banner() {
   const state = useStore((all) => all);
   const now = phase(state);
   if (now === "offline") return html`<div class="banner" role="alert"><${Icon} name="wait" /><span>${t("banner.offline")}</span></div>`;
-  if (now === "denied") return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${t("banner.denied")}</span></div>`;
+  if (now === "denied" && (state.trouble || !state.login)) return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${state.trouble || t("banner.denied")}</span></div>`;
   if (state.trouble) return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${t("banner.trouble", { why: state.trouble })}</span></div>`;
   if (now !== "failed") return null;
   const to = maySteer(state) && !shelved(state) ? good(state) : null;

@@ -3,6 +3,7 @@ import { html } from "../lib.js";
 import { Arrange } from "./arrange.js";
 import { Icon } from "../widgets/icon.js";
 import { Menu } from "../widgets/menu.js";
+import { Again, Link, Notify, Others } from "../widgets/share.js";
 import { look } from "../session.js";
 import { store, useStore } from "../store.js";
 import { nextLanguage, nextTheme } from "../looks.js";
@@ -19,7 +20,7 @@ function Run() {
     <button class="quiet" type="button" aria-pressed=${String(one === trainer)} onClick=${() => { look(one); close(); }}>${one}</button>`)}<//></div>`;
 }
 
-function Link() {
+function Connection() {
   const connection = useStore((state) => state.connection), steers = useStore((state) => !state.hello || state.hello.scopes.includes("steer"));
   const silent = useStore((state) => state.silent), calm = (connection === "online" && !silent) || connection === "over";
   const text = silent ? t("connection.silent", { n: silent }) : connection === "online" && !steers ? t("connection.reading") : t(`connection.${connection}`);
@@ -33,7 +34,9 @@ export function Header({ views, view, help }) {
     <${Run} />
     <nav aria-label=${t("views")}>${views.map((one) => html`<a key=${one.name} href=${`#${one.name}`} aria-current=${one.name === view ? "page" : undefined}>${t(`view.${one.name}`)}</a>`)}</nav>
     <div class="top-end">
-      <${Link} />
+      <${Connection} />
+      <button class="quiet icon" id="find" type="button" aria-label=${t("find")} title=${`${t("find")} (${t("key.control.k")})`} aria-keyshortcuts="Control+K Meta+K" onClick=${() => store.set({ finding: true })}><${Icon} name="find" /></button>
+      <${Menu} label=${t("share")} icon="link">${() => html`<${Link} /><${Others} /><${Again} /><${Notify} />`}<//>
       <${Arrange} view=${view} />
       <button class="quiet icon text" id="language" type="button" aria-label=${t("language")} title=${t("language")} onClick=${nextLanguage}>${language === "en" ? "DE" : "EN"}</button>
       <button class="quiet icon" id="theme" type="button" aria-label=${t(`theme.${theme}`)} title=${`${t(`theme.${theme}`)} (T)`} aria-keyshortcuts="T" onClick=${nextTheme}><${Icon} name=${THEMES[theme]} /></button>

@@ -4,14 +4,15 @@ import { t } from "../words.js";
 
 const KEYS = [
   [["Space"], "key.toggle"], [["→"], "key.iteration"], [["⇧ →"], "key.epoch"], [["R"], "key.rewind"], [["S"], "key.save"], [["U"], "key.undo"],
-  [["L"], "key.rate"], [["/"], "key.find"], [["1", null], "key.views"], [["T"], "key.theme"], [["?"], "key.help"],
+  [["L"], "key.rate"], [["/"], "key.find"], [["1", null], "key.views"], [["Control K"], "key.palette"], [["T"], "key.theme"], [["?"], "key.help"],
 ];
 const CHART = [
   [["←", "→"], "key.chart.read"], [["↑", "↓"], "key.chart.lane"], [["Enter"], "key.chart.pin"], [["+", "−"], "key.chart.zoom"],
   [["⇧ ↑", "⇧ ↓"], "key.chart.across"], [["⇧ ←", "⇧ →"], "key.chart.move"], [["0"], "key.chart.whole"],
 ];
 
-const named = (key) => (key === "Space" ? t("key.space") : key);
+const NAMED = { Space: "key.space", "Control K": "key.control.k" };
+const named = (key) => (key in NAMED ? t(NAMED[key]) : key);
 const names = (keys, views) => keys.map((key, i) => html`${i ? (key === null ? " – " : " ") : ""}<kbd>${key === null ? views : named(key)}</kbd>`);
 const list = (rows, views) => html`<dl>${rows.map(([keys, text]) => html`<div key=${text}><dt>${names(keys, views)}</dt><dd>${t(text)}</dd></div>`)}</dl>`;
 

@@ -1,39 +1,28 @@
-// The data: rows by their losses, worst first, to exclude or relabel; or their profile.
+// The data: rows by their losses, worst first, or by their history, to exclude or relabel; their map; their profile.
 import { html, useEffect, useState } from "../lib.js";
-import { useAsked, useEdited } from "../insight/asking.js";
+import { Actions, useShown } from "../insight/acting.js";
+import { useAsked, useEdited, usePace } from "../insight/asking.js";
 import { Balance, Confusion } from "../insight/confusion.js";
-import { Parts, Profile } from "../insight/profile.js";
+import { DataMap } from "../insight/map.js";
+import { Parts } from "../insight/parts.js";
+import { HISTORY, Past, Record, ordersOf, told } from "../insight/past.js";
+import { Profile } from "../insight/profile.js";
 import { Tiles, word } from "../insight/rows.js";
 import { Table } from "../insight/table.js";
-import { Fate } from "../widgets/fate.js";
-import { request } from "../session.js";
-import { command, forget } from "../steer.js";
-import { maySteer, ofTrainer, useStore } from "../store.js";
-import { count, parsed } from "../numbers.js";
+import { ofTrainer, useSpots, useStore } from "../store.js";
+import { count } from "../numbers.js";
 import { t } from "../words.js";
 
 const PAGE = 60; // rows at a time
 const NOTHING = { excluded: [], labels: {} };
-const PLACE = "data";
-
-// The pictures, figures or texts of some rows by number, as they come.
-function useShown(trainer, split, wanted) {
-  const key = `${trainer} ${split} ${wanted.join()}`, [shown, show] = useState({});
-  useEffect(() => {
-    if (!wanted.length) return undefined;
-    let here = true;
-    request("rows", { trainer, split, rows: wanted }).then((found) => { if (here) show(Object.fromEntries(found.map((one) => [one.row, one]))); }, () => {});
-    return () => { here = false; };
-  }, [key]);
-  return shown;
-}
+const OFTEN = 4000; // milliseconds between two looks at a history that grows
 
 function Filters({ splits, classes, filter, change }) {
   const choose = (patch) => change({ ...filter, start: 0, predicted: null, ...patch });
-  return html`<label class="inline">${t("data.split")}<select value=${filter.split} onChange=${(event) => choose({ split: event.target.value })}>${Object.keys(splits).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
-    <label class="inline">${t("data.order")}<select value=${filter.order} onChange=${(event) => choose({ order: event.target.value })}>${["worst", "best", "excluded"].map((one) => html`<option key=${one} value=${one}>${t(`data.order.${one}`)}</option>`)}</select></label>
-    ${classes.length ? html`<label class="inline">${t("data.class")}<select value=${filter.label === null ? "" : classes.indexOf(filter.label)} onChange=${(event) => choose({ label: event.target.value === "" ? null : classes[Number(event.target.value)] })}><option value="">${t("data.class.all")}</option>${classes.map((name, i) => html`<option key=${i} value=${i}>${word(name)}</option>`)}</select></label>` : null}
-    ${filter.predicted === null ? null : html`<button class="mini" type="button" onClick=${() => choose({ label: null })}>${t("data.as", { name: word(filter.predicted) })} ×</button>`}`;
+  return html`<div class="row-filters"><label class="inline">${t("data.split")}<select value=${filter.split} onChange=${(event) => choose({ split: event.target.value })}>${Object.keys(splits).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
+    <label class="inline">${t("data.order")}<select value=${filter.order} onChange=${(event) => choose({ order: event.target.value })}>${["worst", "best", "excluded", ...ordersOf(classes)].map((one) => html`<option key=${one} value=${one}>${t(`data.order.${one}`)}</option>`)}</select></label>
+    ${classes.length && !HISTORY.includes(filter.order) ? html`<label class="inline">${t("data.class")}<select value=${filter.label === null ? "" : classes.indexOf(filter.label)} onChange=${(event) => choose({ label: event.target.value === "" ? null : classes[Number(event.target.value)] })}><option value="">${t("data.class.all")}</option>${classes.map((name, i) => html`<option key=${i} value=${i}>${word(name)}</option>`)}</select></label>` : null}
+    ${filter.predicted === null ? null : html`<button class="mini" type="button" onClick=${() => choose({ label: null })}>${t("data.as", { name: word(filter.predicted) })} ×</button>`}</div>`;
 }
 
 function Pages({ found, filter, change }) {
@@ -43,49 +32,36 @@ function Pages({ found, filter, change }) {
     <span class="note">${count(filter.start + 1)}–${count(last)}</span><button type="button" class="quiet" disabled=${last >= found.total} onClick=${() => go(filter.start + PAGE)}>${t("data.next")}</button></div>`;
 }
 
-// The actions on the selected rows, with the result of the last command.
-function Actions({ chosen, clear, split, classes, edits }) {
-  const [label, relabel] = useState(""), steers = useStore(maySteer), fate = useStore((state) => state.fates[PLACE]), rows = [...chosen].sort((a, b) => a - b);
-  const out = rows.filter((row) => edits.excluded.has(row)), inside = rows.filter((row) => !edits.excluded.has(row));
-  const act = (name, more) => command(name, { split, ...more }, PLACE).then((done) => { if (done) clear(); });
-  const value = classes.length ? classes[Number(label)] : parsed(label);
-  const renamed = rows.filter((row) => edits.labels[row] !== undefined);
-  if (!rows.length && !fate) return html`<p class="acts note">${t("data.how")}</p>`;
-  return html`<div class="acts"><div class="row">${rows.length ? html`<b>${t("data.chosen", { n: count(rows.length) })}</b>` : null}
-    ${inside.length ? html`<button class="primary" type="button" disabled=${!steers} onClick=${() => act("exclude", { rows: inside })}>${t("data.exclude")}</button>` : null}
-    ${out.length ? html`<button class=${inside.length ? "" : "primary"} type="button" disabled=${!steers} onClick=${() => act("include", { rows: out })}>${t("data.include")}</button>` : null}
-    ${rows.length ? html`<label class="inline">${t("data.relabel.as")}${classes.length ? html`<select value=${label} disabled=${!steers} onChange=${(event) => relabel(event.target.value)}><option value="">…</option>${classes.map((name, i) => html`<option key=${i} value=${i}>${word(name)}</option>`)}</select>` : html`<input class="short" type="text" inputmode="decimal" value=${label} disabled=${!steers} onInput=${(event) => relabel(event.target.value)} />`}</label>
-      <button type="button" disabled=${!steers || label === "" || value === null || value === undefined} onClick=${() => act("relabel", { rows, label: value })}>${t("data.relabel")}</button>
-      ${renamed.length ? html`<button type="button" class="quiet" disabled=${!steers} onClick=${() => act("relabel", { rows: renamed, label: null })}>${t("data.own")}</button>` : null}
-      <button type="button" class="quiet" onClick=${() => { clear(); forget(PLACE); }}>${t("data.none")}</button>` : null}</div>
-    ${fate && (!rows.length || fate.state !== "applied") ? html`<${Fate} fate=${fate} />${fate.state === "applied" ? html`<span class="note push">${t("data.acts")}</span>` : null}` : html`<span class="note push">${t("data.acts.journal")}</span>`}</div>`;
-}
-
 function Rows({ splits, trainer, filter, change, again, refresh }) {
   const edited = useEdited(), [chosen, choose] = useState(new Set()), classes = useAsked("classes", { trainer }).result ?? [];
   const own = (useAsked("edits", { trainer }, edited).result ?? {})[filter.split] ?? NOTHING, edits = { excluded: new Set(own.excluded), labels: own.labels };
-  const asks = filter.order === "excluded" ? null : { trainer, split: filter.split, order: filter.order, start: filter.start, count: PAGE, class: filter.label, predicted: filter.predicted };
-  const { result, why } = useAsked("losses", asks, again);
+  const past = HISTORY.includes(filter.order), grown = usePace(OFTEN), about = { trainer, split: filter.split, order: filter.order, start: filter.start, count: PAGE };
+  const asks = filter.order === "excluded" ? null : past ? about : { ...about, class: filter.label, predicted: filter.predicted };
+  const { result, why } = useAsked(past ? "row_history" : "losses", asks, past ? `${again} ${grown}` : again);
   const out = own.excluded.slice(filter.start, filter.start + PAGE), found = asks ? result : { total: own.excluded.length, rows: out.map((row) => ({ row, label: null, predicted: null })) };
   const wanted = (found?.rows ?? []).map((one) => one.row), shown = useShown(trainer, filter.split, wanted);
-  const rows = (found?.rows ?? []).map((one) => ({ ...one, label: one.label ?? shown[one.row]?.label }));
+  const rows = (found?.rows ?? []).map((one) => ({ ...one, ...(past ? told(one, filter.order) : {}), label: one.label ?? shown[one.row]?.label }));
   const names = useAsked("columns", { trainer }).result ?? {}, drawn = !wanted.length || Object.values(shown).some((one) => one.picture) || !Object.keys(shown).length;
   useEffect(() => choose(new Set()), [JSON.stringify(filter)]);
+  // A link, or rows that have gone, may leave the part behind the last row.
+  useEffect(() => { if (found?.total && !wanted.length && filter.start >= found.total) change({ ...filter, start: PAGE * Math.floor((found.total - 1) / PAGE) }); }, [found?.total, wanted.length, filter.start]);
   const title = t(`data.title.${filter.order}`);
   return html`<section class="card rows-card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows" class="sr">${title}</h2><${Filters} splits=${splits} classes=${classes} filter=${filter} change=${change} />
-      <span class="note push">${found ? t("data.of", { n: count(rows.length), all: count(found.total) }) : ""}${found && asks && found.at !== null ? ` · ${t("data.at", { at: count(found.at) })}` : ""}</span><button class="quiet mini" type="button" onClick=${refresh}>${t("data.again")}</button></div>
-    ${why ? html`<p class="empty">${t("data.unread", { why })}</p>` : !found ? html`<p class="empty">${t("data.measuring")}</p>` : rows.length === 0 ? html`<p class="empty">${t(`data.empty.${filter.order}`)}</p>` : html`<${drawn ? Tiles : Table} rows=${rows} shown=${shown} names=${names} classes=${classes} edits=${edits} chosen=${chosen} choose=${choose} />`}
+      <span class="note push">${found ? t("data.of", { n: count(rows.length), all: count(found.total) }) : ""}${found && asks && !past && found.at !== null ? ` · ${t("data.at", { at: count(found.at) })}` : ""}</span><button class="quiet mini" type="button" onClick=${refresh}>${t("data.again")}</button></div>
+    ${why && past ? html`<${Record} split=${filter.split} why=${why} />` : why ? html`<p class="empty">${t("data.unread", { why })}</p>` : !found ? html`<p class="empty">${t("data.measuring")}</p>` : rows.length === 0 ? html`<p class="empty">${t(`data.empty.${filter.order}`)}</p>` : html`<${drawn ? Tiles : Table} rows=${rows} shown=${shown} names=${names} classes=${classes} edits=${edits} chosen=${chosen} choose=${choose} />`}
+    <${Past} trainer=${trainer} split=${filter.split} rows=${[...chosen]} grown=${grown} />
     <div class="acts-bar"><${Actions} chosen=${chosen} clear=${() => choose(new Set())} split=${filter.split} classes=${classes} edits=${edits} />${found ? html`<${Pages} found=${found} filter=${filter} change=${change} />` : null}</div></section>`;
 }
 
 export function Data() {
   const part = useStore((state) => state.part), trainer = useStore((state) => state.trainer), ready = useStore((state) => ofTrainer(state) !== null);
+  if (part === "map" && ready) return html`<${DataMap} key=${trainer} trainer=${trainer} />`;
   return part === "profile" && ready ? html`<${Profile} key=${trainer} trainer=${trainer} />` : html`<${Losses} />`;
 }
 
 function Losses() {
   const trainer = useStore((state) => state.trainer), ready = useStore((state) => ofTrainer(state) !== null), [again, refresh] = useState(0), edited = useEdited();
-  const { result: splits, why } = useAsked("splits", ready ? { trainer } : null, edited), [filter, change] = useState({ split: "", order: "worst", label: null, predicted: null, start: 0 });
+  const { result: splits, why } = useAsked("splits", ready ? { trainer } : null, edited), [filter, change] = useSpots("data", { split: "", order: "worst", label: null, predicted: null, start: 0 });
   const names = Object.keys(splits ?? {}), of = { ...filter, split: names.includes(filter.split) ? filter.split : names.includes("training") ? "training" : names[0] };
   const beside = names.includes("validation") && !filter.split ? "validation" : of.split;
   if (splits && !names.length) return html`<section class="card" aria-labelledby="h-rows"><div class="card-head"><${Parts} /><h2 id="h-rows" class="sr">${t("data.rows")}</h2></div><p class="empty">${t("data.gone")}</p></section>`;

@@ -9,7 +9,7 @@ import { Marks, Star, Tags } from "../runs/marks.js";
 import { useTable } from "../runs/query.js";
 import { tall, useRows } from "../runs/rows.js";
 import { request } from "../session.js";
-import { useStore } from "../store.js";
+import { useSpots, useStore } from "../store.js";
 import { count, figure, spoken } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -75,7 +75,7 @@ function Filter({ query, change, why, found }) {
 }
 
 export function Runs() {
-  const [query, set] = useState({ where: "", sort: "", descending: false, archived: false }), rows = useRows(), [picked, pick] = useState(null);
+  const [query, set] = useSpots("runs", { where: "", sort: "", descending: false, archived: false }), rows = useRows(), [picked, pick] = useState(null);
   const [found, why, again] = useTable(query, rows.view.start, rows.view.count), hello = useStore((state) => state.hello), [base, mark] = useState(null);
   const steers = (hello?.scopes ?? []).includes("steer"), mine = folder(hello?.folder);
   const own = found?.rows.find((run) => run.name === mine);

@@ -21,10 +21,11 @@ function valueOf(type, text) {
   return type === "a list" ? text.split(/[\s,]+/).filter(Boolean).map(plain) : plain(text);
 }
 
-export function Command({ close }) {
+// `first`: the name that is chosen to begin with.
+export function Command({ close, first = "" }) {
   const known = useStore((state) => state.commands), fate = useStore((state) => state.fates[PLACE]);
-  const [name, choose] = useState(""), [fields, change] = useState({});
-  const about = known.find((one) => one.name === name);
+  const [name, choose] = useState(first), [fields, change] = useState({});
+  const about = known.find((one) => one.name === name), own = fate?.command === name ? fate : null;
   const send = (event) => {
     event.preventDefault();
     const given = about.settings.filter((one) => (fields[one.name] ?? "") !== "").map((one) => [one.name, valueOf(one.type, fields[one.name])]);
@@ -35,5 +36,5 @@ export function Command({ close }) {
       ${known.map((one) => html`<option key=${one.name} value=${one.name}>${one.name}</option>`)}</select></label>
     ${about ? html`<p class="note">${about.summary}</p>` : null}
     ${about?.settings.length ? html`<${Settings} component=${about} fields=${fields} change=${change} />` : null}
-    <button class="primary" disabled=${!about}>${t("command.send")}</button>${fate && fate.state !== "applied" ? html`<${Fate} fate=${fate} />` : null}</form>`;
+    <button class="primary" disabled=${!about}>${t("command.send")}</button>${own && own.state !== "applied" ? html`<${Fate} fate=${own} />` : null}</form>`;
 }

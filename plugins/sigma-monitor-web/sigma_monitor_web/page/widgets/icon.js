@@ -29,8 +29,11 @@ const SIGNS = {
   flag: () => [line("M4 1.5V15", 1.6), solid("M4.6 2l7 3-7 3z")],
   left: () => line("M10 3.4L5.4 8l4.6 4.6", 1.7),
   right: () => line("M6 3.4L10.6 8 6 12.6", 1.7),
+  find: () => [html`<circle cx="7" cy="7" r="4.4" fill="none" stroke="currentColor" stroke-width="1.7" />`, line("M10.4 10.4L14 14", 1.8)],
+  link: () => [line("M6.6 9.4l2.8-2.8", 1.6), line("M7.4 4.6l1.8-1.8a2.9 2.9 0 0 1 4.1 4.1l-1.8 1.8M8.6 11.4l-1.8 1.8a2.9 2.9 0 0 1-4.1-4.1l1.8-1.8", 1.6)],
   star: () => html`<path d="M8 1.8l1.9 4 4.4.6-3.2 3 .8 4.4L8 11.7l-3.9 2.1.8-4.4-3.2-3 4.4-.6z" fill="var(--star, none)" stroke="currentColor" stroke-width="1.3" />`,
   plus: () => line("M8 3v10M3 8h10", 1.7),
+  minus: () => line("M3 8h10", 1.7),
 };
 
 export const Icon = ({ name, class: more = "" }) => html`<svg class=${`i ${more}`} viewBox="0 0 16 16" aria-hidden="true">${SIGNS[name]()}</svg>`;

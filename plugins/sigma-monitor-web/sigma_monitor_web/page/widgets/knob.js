@@ -75,12 +75,13 @@ function Field({ id, entry, form, shown, off, type, send, fate, draft }) {
 }
 
 // `last`: the setting of the journal that its value comes from: {at, by, before}; `force`: the value in force, where it acts later.
-export function Knob({ entry, last, force }) {
+// `place`: where it stands, if it stands in more than one.
+export function Knob({ entry, last, force, place = "k" }) {
   const fate = useStore((state) => state.fates[entry.address]), steers = useStore(maySteer);
   const [draft, type] = useState(null);
   useEffect(() => { if (fate?.state === "applied") type(null); }, [fate]);
   const value = typed(entry.value), shown = draft ?? (fate?.state === "refused" || fate?.state === "pending" ? typed(fate.value) : value);
-  const form = kind(entry), id = `k-${entry.address.replace(/\W/g, "-")}`;
+  const form = kind(entry), id = `${place}-${entry.address.replace(/\W/g, "-")}`;
   const send = (text, now) => {
     if (!now) return type(text);
     const wanted = meant(entry, text);

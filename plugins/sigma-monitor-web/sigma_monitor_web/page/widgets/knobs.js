@@ -36,9 +36,22 @@ const choices = (entries, text) => {
 // The current value of a setting that acts at the next epoch.
 const inForce = (entries, { address }) => (address.endsWith(".batch_size") ? entries.find((one) => one.address === address.replace(/batch_size$/, "data.batch_size"))?.value ?? undefined : undefined);
 
+// The settings that the journal tells of.
+function useSettings() {
+  const journal = useStore((state) => state.journal), trainer = useStore((state) => state.trainer), branches = useStore((state) => state.branches), settings = new Settings();
+  told(journal, trainer, branches, undefined, settings);
+  return settings;
+}
+
+// One of them by itself, as it is in the list; `place`: where it stands.
+export function Single({ entry, place }) {
+  const entries = useStore((state) => state.entries), settings = useSettings();
+  return html`<${Knob} entry=${entry} last=${settings.origin(entry)} force=${inForce(entries, entry)} place=${place} />`;
+}
+
 export function Knobs() {
   const entries = useStore((state) => state.entries), pinned = useStore((state) => state.pinned), trainer = useStore((state) => state.trainer);
-  const journal = useStore((state) => state.journal), branches = useStore((state) => state.branches), name = useStore((state) => state.hello?.name ?? ""), undo = useStore((state) => state.fates.undo);
+  const settings = useSettings(), name = useStore((state) => state.hello?.name ?? ""), undo = useStore((state) => state.fates.undo);
   useEffect(() => { if (name) store.set({ pinned: memory.get(`pinned.${name}`, []) }); }, [name]);
   const put = (next) => { store.set({ pinned: next }); memory.set(`pinned.${name}`, next); };
   const find = (address) => {
@@ -46,8 +59,7 @@ export function Knobs() {
     if (!pinned.includes(address)) put([...pinned, address]);
     requestAnimationFrame(() => document.getElementById(`k-${address.replace(/\W/g, "-")}`)?.focus());
   };
-  const all = shown(entries, pinned, trainer), settings = new Settings();
-  told(journal, trainer, branches, undefined, settings);
+  const all = shown(entries, pinned, trainer);
   return html`<section class="card" id="live-values" aria-labelledby="h-live">
     <div class="card-head"><h2 id="h-live">${t("live")}</h2><${Combobox} id="find-address" class="push" hint="/" label=${t("live.find")} placeholder=${t("live.find")} options=${(text) => choices(entries, text)} chosen=${find} /></div>
     ${undo?.state === "refused" ? html`<p class="fate refused alone"><${Icon} name="no" /><span>${undo.why}</span></p>` : null}

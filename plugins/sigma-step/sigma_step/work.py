@@ -15,10 +15,11 @@ def operations(graph: Graph) -> int:
     A product of matrices ``(m, k)`` and ``(k, n)`` has ``2 * m * k * n``; elementwise ops, functions such as exp
     included, have one for each element, and reductions one for each element that they read. Moving data has none.
     """
-    return sum(map(_operations, graph))
+    return sum(map(count_operations, graph))
 
 
-def _operations(node: Node) -> int:
+def count_operations(node: Node) -> int:
+    """Return the floating-point operations of one node of a graph, as in :func:`operations`."""
     if node.op == "scan":
         return int(node.attrs["length"]) * operations(node.attrs["body"])
     row = OPS.get(node.op)

@@ -7,12 +7,8 @@ import pytest
 
 from sigma_kernel.graph import Graph, Node, constant, gradient, numpy_namespace, ops, originating, rewrite, symbol
 from sigma_kernel.graph.meaning import interpret
-from sigma_kernel.graph.recomputation import (
-    RecomputedRegion,
-    gradient_recomputing,
-    regions_before,
-    rewrite_with_regions,
-)
+from sigma_kernel.graph.regions import RecomputedRegion
+from sigma_step.recomputation import gradient_recomputing, regions_before, rewrite_with_regions
 
 WIDTH = 4
 
