@@ -212,7 +212,7 @@ class Node:
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise SigmaGraphError(
             f"{self!r}: its value is unknown while the graph is built, so NumPy cannot compute with it. Use the "
-            "functions of sigma_kernel.functions."
+            "functions of sigma_kernel.functions; f.evaluate(function, *arrays) computes a function of nodes."
         )
 
     # -- entries -------------------------------------------------------------------------------------------------------
