@@ -197,7 +197,7 @@ def test_lists_in_attributes_become_tuples():
         (lambda x, i: np.add(x, x), r"Use f.add, of sigma_kernel.functions."),
         (lambda x, i: np.add.reduce(x), r"np.add: NumPy cannot compute"),
         (lambda x, i: np.equal(x, x), r"Use f.equal, of sigma_kernel.functions."),
-        (lambda x, i: np.asarray(x), r"so NumPy cannot compute with it. Use the functions of sigma_kernel.functions; f.evaluate"),
+        (lambda x, i: np.asarray(x), r"Use the functions of sigma_kernel.functions; f.evaluate"),
         (lambda x, i: x[2], r"input float32\[2, 3\]\[2\]: index 2 is out of bounds for axis 0 with size 2."),
         (lambda x, i: x[0, 0, 0], r"too many indices for array: array is 2-dimensional, but 3 were indexed."),
         (lambda x, i: x[..., ...], r"an index can only have a single ellipsis \('...'\)."),
