@@ -65,6 +65,7 @@ def test_rows_are_recorded_by_a_press_and_listed_by_their_history(training: Any,
     window = visit()
     page = open_data(window, training.link)
     rows = page.get_by_role("region", name=re.compile("^Rows"))
+    rows.get_by_role("button", name=re.compile(r"row \d+")).first.wait_for(timeout=PATIENCE)  # the losses are there
     rows.get_by_label("Order").select_option("mislabelled")
     page.get_by_role("button", name="Attach it").click()
     first = rows.get_by_role("button", name=re.compile(r"row \d+, label \d, mean loss")).first

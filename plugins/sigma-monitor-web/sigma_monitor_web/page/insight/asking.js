@@ -9,6 +9,7 @@ export const useOnline = () => useStore((state) => state.connection === "online"
 
 // The answer to a request, and why there is none; `more` null asks nothing. A new answer takes the place of the last one at once.
 // The same is asked again when `again` changes, but not before it is answered: one that takes long must not be asked forever.
+// The last answer to another request than `what` has other fields, and is none.
 export function useAsked(what, more, again = 0) {
   const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify(more), now = useRef({ key: "", busy: "", due: false }).current;
   useEffect(() => {
@@ -23,12 +24,12 @@ export function useAsked(what, more, again = 0) {
         if (answer) set(answer);
         if (now.due) ask();
       };
-      request(what, more).then((result) => heard({ result, why: "" }), (error) => heard(error.kind === "offline" ? null : { result: null, why: error.message }));
+      request(what, more).then((result) => heard({ what, result, why: "" }), (error) => heard(error.kind === "offline" ? null : { what, result: null, why: error.message }));
     };
     ask();
   }, [what, key, online, again]);
   useEffect(() => () => { now.key = ""; }, []);
-  return found;
+  return found.what === what ? found : NOTHING;
 }
 
 const present = () => { const now = ofTrainer(store.get()); return now ? `${now.branch}:${now.iteration}` : ""; };

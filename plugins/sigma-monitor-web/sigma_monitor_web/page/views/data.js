@@ -19,10 +19,10 @@ const OFTEN = 4000; // milliseconds between two looks at a history that grows
 
 function Filters({ splits, classes, filter, change }) {
   const choose = (patch) => change({ ...filter, start: 0, predicted: null, ...patch });
-  return html`<div class="row-filters"><label class="inline">${t("data.split")}<select value=${filter.split} onChange=${(event) => choose({ split: event.target.value })}>${Object.keys(splits).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
+  return html`<label class="inline">${t("data.split")}<select value=${filter.split} onChange=${(event) => choose({ split: event.target.value })}>${Object.keys(splits).map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
     <label class="inline">${t("data.order")}<select value=${filter.order} onChange=${(event) => choose({ order: event.target.value })}>${["worst", "best", "excluded", ...ordersOf(classes)].map((one) => html`<option key=${one} value=${one}>${t(`data.order.${one}`)}</option>`)}</select></label>
     ${classes.length && !HISTORY.includes(filter.order) ? html`<label class="inline">${t("data.class")}<select value=${filter.label === null ? "" : classes.indexOf(filter.label)} onChange=${(event) => choose({ label: event.target.value === "" ? null : classes[Number(event.target.value)] })}><option value="">${t("data.class.all")}</option>${classes.map((name, i) => html`<option key=${i} value=${i}>${word(name)}</option>`)}</select></label>` : null}
-    ${filter.predicted === null ? null : html`<button class="mini" type="button" onClick=${() => choose({ label: null })}>${t("data.as", { name: word(filter.predicted) })} ×</button>`}</div>`;
+    ${filter.predicted === null ? null : html`<button class="mini" type="button" onClick=${() => choose({ label: null })}>${t("data.as", { name: word(filter.predicted) })} ×</button>`}`;
 }
 
 function Pages({ found, filter, change }) {
