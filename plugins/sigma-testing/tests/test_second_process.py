@@ -13,7 +13,7 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
-from sigma_testing.second_process import SEED, ProcessEndedError, SecondProcess, digest_results
+from sigma_testing.second_process import SEED, ProcessEndedError, SecondProcess, digest_results, import_test_module
 
 NAMES = "abcdefgh"
 ORDER = f"int(''.join(str('{NAMES}'.index(x)) for x in {{*'{NAMES}'}}))"  # of a set: eight digits
@@ -231,6 +231,12 @@ def is_running(number: int) -> bool:
         return False
     except FileNotFoundError:  # another system, or it has ended just now
         return not Path("/proc/self/stat").exists()
+
+
+def test_a_module_that_another_file_hides_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "json.py").touch()
+    with pytest.raises(ImportError, match=r"json: is .*, instead of .*json.py"):
+        import_test_module("json", str(tmp_path / "json.py"))
 
 
 def test_digests_tell_results_apart_and_nothing_else() -> None:
