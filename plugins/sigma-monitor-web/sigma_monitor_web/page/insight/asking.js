@@ -11,7 +11,7 @@ export const useOnline = () => useStore((state) => state.connection === "online"
 // The same is asked again when `again` changes, but not before it is answered: one that takes long must not be asked forever.
 // The last answer to another request than `what` has other fields, and is none.
 export function useAsked(what, more, again = 0) {
-  const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify(more), now = useRef({ key: "", busy: "", due: false }).current;
+  const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify([what, more]), now = useRef({ key: "", busy: "", due: false }).current;
   useEffect(() => {
     now.key = online && more !== null ? key : "";
     if (!now.key) return;
