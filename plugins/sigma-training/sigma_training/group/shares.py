@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Sequence
 def assign_shards(shards: int, members: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """Return the shards of each member: consecutive ones, in numbers that differ by one at most."""
     count = len(members)
-    owners = [members[shard * count // shards] for shard in range(shards)]
-    return {member: tuple(i for i, owner in enumerate(owners) if owner == member) for member in members}
+    bounds = [-(-shards * place // count) for place in range(count)] + [shards]  # the first of each, and the end
+    return {member: tuple(range(*bounds[place : place + 2])) for place, member in enumerate(members)}
 
 
 def choose_outcasts(cuts: Collection[frozenset[int]]) -> list[int]:
