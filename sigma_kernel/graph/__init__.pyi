@@ -6,6 +6,7 @@ from sigma_kernel.graph import philox as philox
 from sigma_kernel.graph import shapes as shapes
 from sigma_kernel.graph import sums as sums
 from sigma_kernel.graph.arena import Arena as Arena
+from sigma_kernel.graph.blas import limit_blas as limit_blas
 from sigma_kernel.graph.differentiation import gradient as gradient
 from sigma_kernel.graph.meaning import MEANINGS as MEANINGS
 from sigma_kernel.graph.meaning import Meaning as Meaning

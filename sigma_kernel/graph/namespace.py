@@ -16,6 +16,7 @@ import numpy as np
 from attrs import field, frozen
 
 from sigma_kernel.errors import SigmaGraphError
+from sigma_kernel.graph.blas import limit_blas
 from sigma_kernel.graph.node import INTEGERS, MEANINGS, Graph, Node, expand_node, symbol
 from sigma_kernel.graph.sums import sum_axes
 
@@ -193,7 +194,7 @@ def interpret(graph: Graph, ns: Namespace) -> Callable[..., tuple[Array, ...]]:
         values = start.copy()
         for i, (_, array) in enumerate(zip(graph.inputs, arrays, strict=True)):
             values[i] = array
-        with ns.quiet():
+        with limit_blas(), ns.quiet():
             for function, operands, result, dead in calls:
                 values[result] = function(*[values[i] for i in operands])
                 for i in dead:

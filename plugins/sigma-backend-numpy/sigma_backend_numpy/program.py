@@ -12,7 +12,7 @@ from sigma_backend_numpy.kernels import prepare, scratch_bytes
 from sigma_backend_numpy.memory import allocate_aligned, empty, piece, view_array
 from sigma_backend_numpy.plan import plan
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import BYTES, Graph, Node
+from sigma_kernel.graph import BYTES, Graph, Node, limit_blas
 
 DTYPES = frozenset({"float32", "float64", "int32", "int64", "uint32", "bool"})
 View = Callable[[np.ndarray], np.ndarray]
@@ -56,7 +56,7 @@ class PlannedProgram:
         except IndexError:
             workspace = Workspace(self, allocate_aligned(self.plan.arena_bytes))
         try:
-            with np.errstate(all="ignore"):
+            with limit_blas(), np.errstate(all="ignore"):
                 return workspace.run(given, targets)
         finally:
             self._free.append(workspace)

@@ -8,6 +8,7 @@ from attrs import define, field
 from sigma_initialisers.gains import factor, gain
 from sigma_kernel.contracts import Draws, Initialiser, Parameter
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.graph import limit_blas
 
 
 @define(eq=False)
@@ -40,5 +41,6 @@ class Orthogonal(Initialiser):
 
 def orthonormal(tall: np.ndarray) -> np.ndarray:
     """Return orthonormal columns; the signs of R make them unique, and uniform if ``tall`` is normal."""
-    q, r = np.linalg.qr(tall)
+    with limit_blas():
+        q, r = np.linalg.qr(tall)
     return q * np.where(np.diagonal(r) < 0.0, -1.0, 1.0)

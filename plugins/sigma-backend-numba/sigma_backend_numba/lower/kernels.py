@@ -38,6 +38,7 @@ from sigma_kernel.graph import (
     Graph,
     Node,
     frozen_attrs,
+    limit_blas,
     meaning_of,
     numpy_namespace,
     symbol,
@@ -124,7 +125,7 @@ class Meant:
             *given, out = (_array(at, x) for at, x in zip(addresses, (*node.inputs, node), strict=True))
             if fault not in _raised:
                 try:
-                    with np.errstate(all="ignore"):
+                    with limit_blas(), np.errstate(all="ignore"):
                         out[...] = _fitting(node, run(*given))
                 except BaseException as error:  # no exception may pass through compiled code: raised after the burst
                     _raised[fault] = error
