@@ -102,8 +102,8 @@ class Machine:
     def _enter_memory(self, table: array[int], first: int) -> None:
         arena = first + SHARED_BYTES
         scratch, places = arena + self.needs["arena"], self._places.buffer_info()[0]
-        found = (arena, first, first + LINE, first + FAULT, scratch, places)
-        table[-len(found) :] = array("q", found)
+        addresses = (arena, first, first + LINE, first + FAULT, scratch, places)
+        table[-len(addresses) :] = array("q", addresses)
 
     def _run_on_threads(self, address: int, n: int, most: int) -> int:
         """Run n steps on a useful number of threads; return how many were done."""
