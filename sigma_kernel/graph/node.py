@@ -12,6 +12,7 @@ import reprlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import cached_property
 from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -364,7 +365,11 @@ class Graph:
 
     def __iter__(self) -> Iterator[Node]:
         """Yield every node that the outputs depend on once, operands first."""
-        return topological_order(self.outputs)
+        return iter(self._order)
+
+    @cached_property
+    def _order(self) -> tuple[Node, ...]:
+        return tuple(topological_order(self.outputs))
 
     def places(self) -> dict[Node, int]:
         """Return the number of each node: first the inputs, then every node after its operands."""
@@ -400,16 +405,18 @@ class Graph:
 def topological_order(outputs: Sequence[Node], border: Container[Node] = ()) -> Iterator[Node]:
     """Yield every node that the outputs depend on once, operands first; nodes at the border are not expanded."""
     seen: set[Node] = set()
-    stack = [(node, False) for node in reversed(outputs)]
+    stack: list[Node | None] = [*reversed(outputs)]
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            yield node
+        node = stack.pop()
+        if node is None:  # the operands of the node below are done
+            yield stack.pop()  # type: ignore[misc]  # it is one
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            if node not in border:
-                stack.extend((operand, False) for operand in reversed(node.inputs) if operand not in seen)
+            waiting = () if node in border else [x for x in reversed(node.inputs) if x not in seen]
+            if waiting:
+                stack += (node, None, *waiting)
+            else:
+                yield node
 
 
 def frozen_attrs(attrs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

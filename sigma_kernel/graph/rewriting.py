@@ -87,7 +87,9 @@ def _rebuild(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
     """Return the node itself if these are its operands, else a copy of it that takes them."""
-    return node if all(map(operator.is_, inputs, node.inputs)) else evolve(node, inputs=inputs)
+    if all(map(operator.is_, inputs, node.inputs)):
+        return node
+    return Node(node.op, inputs, node.attrs, node.shape, node.dtype, origin=node.origin)
 
 
 def _sharing(keep: Container[str]) -> Change:
@@ -159,6 +161,8 @@ def _drop_stretches(node: Node) -> Node:
     """Drop stretches of operands that the op's own broadcasting makes superfluous."""
     inputs = list(node.inputs)
     for i, x in enumerate(inputs):
+        if not _stretches(x):
+            continue
         others = [y.shape for k, y in enumerate(inputs) if k != i]
         while _stretches(x) and shapes.broadcast(x.inputs[0].shape, *others) == node.shape:
             inputs[i] = x = x.inputs[0]
@@ -229,6 +233,8 @@ _RULES: dict[str, Callable[[Node], Node]] = {
 
 def _pooled_first(graph: Graph) -> Graph:
     """Swap max_pool and a relu that nothing else reads: the maximum of rectified entries is the rectified maximum."""
+    if all(node.op != "max_pool" for node in graph):
+        return graph
     uses = Counter(x for node in graph for x in node.inputs) + Counter(graph.outputs)
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:

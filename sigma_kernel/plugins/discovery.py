@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -58,6 +59,7 @@ class Plugin(NamedTuple):
 
 
 # -- finding -----------------------------------------------------------------------------------------------------------
+@cache
 def normal(name: str) -> str:
     """Return the normalised name of a distribution, for comparisons."""
     return re.sub(r"[-_.]++", "-", name).lower()

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import operator
 import pickle
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 import pytest
 
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaGraphError
-from sigma_kernel.graph import ops
+from sigma_kernel.graph import node as nodes_module, ops
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
-from sigma_kernel.graph.node import OPS, Graph, Node, Spec, apply, constant, symbol, trace
+from sigma_kernel.graph.node import OPS, Graph, Node, Spec, apply, constant, symbol, topological_order, trace
 
 
 def chain(x: Node) -> Node:
@@ -255,3 +256,50 @@ def test_an_operator_with_an_array_on_the_left_makes_the_node_that_numpy_would_c
         left = np.broadcast_to(left, (3,))
     found = f.evaluate(lambda node: operation(left, node), right)
     np.testing.assert_allclose(found, operation(left, right), rtol=1e-15)
+
+
+# -- order -------------------------------------------------------------------------------------------------------------
+def draw_nodes(seed: int, count: int = 60) -> list[Node]:
+    """Return nodes that take some of those before them, a few of them twice."""
+    draw = np.random.default_rng(seed)
+    nodes = [symbol((2,)) for _ in range(3)]
+    for _ in range(count):
+        nodes.append(Node("sum", tuple(nodes[i] for i in draw.integers(0, len(nodes), draw.integers(0, 4)))))
+    return nodes
+
+
+def order_recursively(outputs: Sequence[Node], border: Container[Node]) -> list[Node]:
+    """Return what the definition says: each node behind its operands, from the first one on."""
+    found: dict[Node, None] = {}
+
+    def visit(node: Node) -> None:
+        if node not in found:
+            for operand in () if node in border else node.inputs:
+                visit(operand)
+            found[node] = None
+
+    for node in outputs:
+        visit(node)
+    return [*found]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_operands_come_before_the_nodes_that_take_them(seed: int) -> None:
+    nodes = draw_nodes(seed)
+    outputs, border = nodes[:-6:-1], {*nodes[10:20]}
+    found, expected = topological_order(outputs, border), order_recursively(outputs, border)
+    assert [*map(id, found)] == [*map(id, expected)]
+    assert [*map(id, Graph((), tuple(outputs)))] == [*map(id, order_recursively(outputs, ()))]
+
+
+def test_a_graph_finds_its_order_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[Sequence[Node]]()
+
+    def note(outputs: Sequence[Node]) -> Iterator[Node]:
+        calls.append(outputs)
+        return topological_order(outputs)
+
+    monkeypatch.setattr(nodes_module, "topological_order", note)
+    graph = trace(lambda x: ops.exp(x) * x, Spec((2,)))
+    assert [*map(id, graph)] == [*map(id, graph)]
+    assert calls == [graph.outputs]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -140,9 +142,29 @@ def test_translating_takes_time_linear_in_the_graph() -> None:
 @pytest.mark.parametrize("step", [deep(60), deep(20, width=128, batch=64), wide(90), wide(90, width=64, batch=64)])
 def test_no_function_calls_more_tasks_than_the_limit(step: Step) -> None:
     made = source(step_job(step))
-    functions = [part for part in made.text.split("\n\n") if part.strip().startswith(("def leg", "def burst"))]
-    calls = [sum(line.strip().startswith("task") for line in part.splitlines()) for part in functions]
-    assert max(calls) <= LEG < made.tasks == sum(calls)
+    calls = {name: sum(line.strip().startswith("task") for line in lines) for name, lines in functions(made.text)}
+    run = Counter(re.findall(r"\bleg\d+(?=\()", "\n".join(line for _, lines in functions(made.text) for line in lines)))
+    assert max(calls.values()) <= LEG < made.tasks == calls["burst"] + sum(run[leg] * calls[leg] for leg in run)
+
+
+def functions(text: str) -> list[tuple[str, list[str]]]:
+    """Return the names and the lines of the legs and of the burst."""
+    parts = [part.strip().splitlines() for part in text.split("\n\n") if re.match(r"\s*def (leg|burst)", part)]
+    return [(head.removeprefix("def ").partition("(")[0], lines) for head, *lines in parts]
+
+
+@pytest.mark.parametrize(
+    "net",
+    [
+        pytest.param(deep, id="deep, one thread"),
+        pytest.param(partial(wide, width=64, batch=64), id="wide, many threads"),
+    ],
+)
+def test_the_number_of_compiled_functions_does_not_grow_with_equal_layers(net: Callable[[int], Step]) -> None:
+    def compiled(count: int) -> int:
+        return source(step_job(net(count))).text.count("def ")
+
+    assert compiled(400) < compiled(200) + 3 < 30  # the first parts and the last may differ
 
 
 @pytest.mark.parametrize("net", [deep, wide, summed, normalised])

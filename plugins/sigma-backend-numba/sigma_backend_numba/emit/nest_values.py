@@ -136,7 +136,7 @@ class NestValues:
     def _free(self, root: Node) -> str:
         """Write a free scalar and its free operands before all loops."""
         free = self.task.schedule.grouping.free
-        for node in topological_order((root,)):
+        for node in topological_order((root,)) if (root, "free") not in self.names else ():
             if node in free and (node, "free") not in self.names:
                 operands = [self.read(x, (None,) * len(x.shape), 0) for x in node.inputs]
                 name = self.names[node, "free"] = self.task.variable()

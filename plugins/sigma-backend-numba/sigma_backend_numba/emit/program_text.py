@@ -1,16 +1,17 @@
 """Write a whole program: its tasks, and the burst that runs them step by step on any number of threads.
 
 A burst takes a table of addresses: inputs, outputs, the elements by which each input advances on a step, then rows, how
-many rows a block has, arena, ticket, finished pieces, faults and scratch.
+many rows a block has, arena, ticket, finished pieces, faults, scratch and places.  Places are numbers from which the
+parts of a long burst learn where the values of their tasks lie.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import methodcaller
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from attrs import define, evolve, field, frozen
@@ -24,10 +25,23 @@ from sigma_backend_numba.scalars import FLOATING, SHORT, literal
 from sigma_kernel.graph import Graph
 
 ROUGHLY = "# roughly"  # the first line of programs whose exponentials, logarithms and tangents may be approximations
-Needs = dict[str, int]  # memory that the caller of a program must prepare
-SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch")
-LEG = 64  # tasks that one function calls: LLVM's compile time grows faster than the function
+SPECIAL = ("rows", "count", "arena", "ticket", "ended", "fault", "scratch", "places")
+# Tasks that one function calls: LLVM's compile time grows faster than the function.  A number with many divisors, so
+# that functions which call the tasks of equal layers are equal.
+LEG = 60
 NO_ROW = 2  # the fault of a minibatch that names a row outside its block
+
+
+class Needs(TypedDict, total=False):
+    """What the caller of a program must prepare: bytes of memory, places, and the largest useful number of threads.
+
+    Empty for a program of no graph, whose caller fills its table.
+    """
+
+    arena: int
+    scratch: int
+    threads: int
+    places: list[int]
 
 
 @frozen(eq=False)
@@ -61,6 +75,7 @@ class Job:
             "arena": program.arena_bytes,
             "scratch": program.scratch_bytes,
             "threads": program.threads,
+            "places": program.places,
         }, program.text
 
 
@@ -89,10 +104,15 @@ class ProgramSource:
     scratch_bytes: int
     threads: int
     tasks: int
+    places: list[int] = field(factory=list)
 
     def place(self, special: str) -> int:
         """Return the index of a special entry in the table."""
         return 2 * len(self.graph.inputs) + len(self.graph.outputs) + SPECIAL.index(special)
+
+    def moving(self, pointer: Pointer) -> int:
+        """Return the index of the elements by which an input advances."""
+        return len(self.graph.inputs) + len(self.graph.outputs) + pointer.number
 
     @property
     def length(self) -> int:
@@ -111,9 +131,10 @@ def source(job: Job) -> ProgramSource:
     scratch = max((task.scratch for task in tasks), default=0) + 256
     arena, local = (tasks[0].schedule.arena_bytes, tasks[0].schedule.local_bytes) if tasks else (0, 0)
     unfinished = ProgramSource(job.graph, job.frame, "", arena, scratch + local, threads, len(tasks))
-    burst = _Burst(unfinished, job.batch, f"local = scratch + {scratch}").texts(stages, job.watched)
-    text = "\n\n".join([*([ROUGHLY] if job.approximate else []), *library.text(), *burst]) + "\n"
-    return evolve(unfinished, text=text)
+    burst = _Burst(unfinished, job.batch, f"local = scratch + {scratch}")
+    functions = burst.texts(stages, job.watched)
+    text = "\n\n".join([*([ROUGHLY] if job.approximate else []), *library.text(), *functions]) + "\n"
+    return evolve(unfinished, text=text, places=burst.places)
 
 
 def _list_tasks(stages: list[list[Block]]) -> list[Task]:
@@ -138,24 +159,29 @@ def _pieces(stage: list[Block]) -> int:
     return sum(block.chunks for block in stage)
 
 
+Resolve = Callable[[Argument], str]  # returns an argument of a task as text
+
+
 @define
 class _Burst:
     """The text of a burst.
 
-    A burst that calls many tasks is split into legs, each its own function; so is a stage whose pieces call many.
+    A burst that calls many tasks is split into legs, each its own function; so is a stage whose pieces call many.  Legs
+    find in ``places`` where values lie, so that those of equal layers have equal text and are compiled once.
     """
 
     program: ProgramSource
     batch: int
     local: str
-    _functions: list[str] = field(factory=list, init=False)
+    places: list[int] = field(factory=list, init=False)
+    _functions: dict[str, str] = field(factory=dict, init=False)  # names by text
 
     def texts(self, stages: list[list[Block]], watched: int | None) -> list[str]:
         """Return the functions; the last one is the burst."""
         program, legs = self.program, _legs(stages, self.program.threads > 1)
         output = None if watched is None else Pointer("output", watched, program.graph.outputs[watched].dtype)
         every = {pointer for task in _list_tasks(stages) for pointer in task.pointers}
-        body = self._stages(legs[0]) if len(legs) == 1 else self._calls(legs)
+        body = self._stages(legs[0], _name) if len(legs) == 1 else self._calls(legs)
         own = _read(legs[0], body) if len(legs) == 1 else {}
         own |= {p: _name(p) for p in every if p.kind == "rows"} | ({} if output is None else {output: _name(output)})
         lines = [
@@ -164,40 +190,48 @@ class _Burst:
             "stage = i8(0)", "done = i8(0)", "word = flush()", "for step in range(n):",
         ]  # fmt: skip
         body += ["done = step + 1", *_watch(program, watched)]
-        moves = {name: self._move(pointer) for pointer, name in own.items()}
+        moves = {name: self.move(pointer) for pointer, name in own.items()}
         body += [f"{name} = at({name}, {by})" for name, by in moves.items() if by]
         burst = ["def burst(table, n, t, T):", *lines, *indent(body), "restore(word)", "return done"]
-        return [*self._functions, "\n    ".join(burst)]
+        functions = [f"def {name}{text}" for text, name in self._functions.items()]
+        return [*functions, "\n    ".join(burst)]
 
     def _calls(self, legs: list[list[list[Block]]]) -> list[str]:
         """Return the lines of a burst that call its legs."""
         calls = [
-            (self._write_function("stage", leg, self._stages(leg)), f"stage += {len(_merge_stages(leg))}")
-            for leg in legs
+            (self._write_function("stage", leg, self._stages), f"stage += {len(_merge_stages(leg))}") for leg in legs
         ]
         return [line for call in calls for line in (call if self.program.threads > 1 else call[:1])]
 
-    def _write_function(self, variable: str, stages: list[list[Block]], body: list[str]) -> str:
-        """Write blocks as a new function with one integer argument, and return its call."""
-        own, head = _read(stages, body), f"leg{len(self._functions)}(table, step, {variable}, t)"
-        moves = {name: self._move(pointer) for pointer, name in own.items()}
-        lines = [*self._prologue(own), *(f"{name} = at({name}, step * {by})" for name, by in moves.items() if by)]
-        self._functions.append("\n    ".join([f"def {head}:", *lines, *body]))
-        return head
+    def _write_function(
+        self, number: str, blocks: list[list[Block]], write: Callable[[list[list[Block]], Resolve], list[str]]
+    ) -> str:
+        """Write blocks as a function of a number, unless an equal one is written, and return its call."""
+        arguments, variable = _LegArguments(self), number.split()[0]
+        body = write(blocks, arguments.resolve)
+        first = len(self.places)
+        self.places += arguments.places
+        places = f"places = at(as_i8(tab[{self.program.place('places')}]), first)"
+        text = "\n    ".join([f"(table, step, {variable}, t, first):", *self._prologue({}), places, *body])
+        name = self._functions.setdefault(text, f"leg{len(self._functions)}")
+        return f"{name}(table, step, {number}, t, {first})"
 
-    def _stages(self, stages: list[list[Block]]) -> list[str]:
+    def _stages(self, stages: list[list[Block]], resolve: Resolve) -> list[str]:
         """Return the calls; with several threads, they claim the pieces of each stage."""
         if self.program.threads == 1:
-            return [line for stage in stages for block in stage for line in block.write_chunks(_name)]
-        return [line for parts in _merge_stages(stages) for line in self._write_claims(parts)]
+            return [line for stage in stages for block in stage for line in block.write_chunks(resolve)]
+        return [line for parts in _merge_stages(stages) for line in self._write_claims(parts, resolve)]
 
-    def _write_claims(self, parts: list[list[Block]]) -> list[str]:
+    def _write_claims(self, parts: list[list[Block]], resolve: Resolve) -> list[str]:
         """Return the loop in which a thread claims pieces of a stage until all are claimed and done."""
         lines, first, legs = [], 0, _legs(parts, threaded=True)
         for leg in legs:
-            body, last = _pieces_of(leg, first)
-            call = [self._write_function("unit", leg, body)] if len(legs) > 1 else body
-            lines += [f"{'elif' if first else 'if'} unit < {last}:", *indent(call)] if len(legs) > 1 else call
+            last = first + sum(part[0].chunks for part in leg)
+            if len(legs) == 1:
+                lines += _pieces_of(leg, resolve)
+            else:
+                call = self._write_function(f"unit - {first}", leg, _pieces_of)
+                lines += [f"{'elif' if first else 'if'} unit < {last}:", *indent([call])]
             first = last
         start = [f"unit = claim(ticket, stage, {first})", "if unit < 0:", "    break"]
         return ["while True:", *indent([*start, *lines, f"finish(ticket, ended, stage, {first})"]), "stage += 1"]
@@ -215,7 +249,7 @@ class _Burst:
             *(f"{name} = as_{SHORT[p.dtype]}(tab[{_entry(program, p)}])" for p, name in own.items()),
         ]
 
-    def _move(self, pointer: Pointer) -> str:
+    def move(self, pointer: Pointer) -> str:
         """Return the number of elements by which a pointer moves per step, or an empty text."""
         program = self.program
         if pointer.kind == "rows":
@@ -223,8 +257,39 @@ class _Burst:
         if pointer.kind == "output":
             return str(size(program.graph.outputs[pointer.number]))
         if program.frame.kinds[pointer.number] == STEER:
-            return f"tab[{len(program.graph.inputs) + len(program.graph.outputs) + pointer.number}]"
+            return f"tab[{program.moving(pointer)}]"
         return ""
+
+
+@define(eq=False)
+class _LegArguments:
+    """The arguments of the tasks that a leg calls, which read from ``places`` what equal legs do not share."""
+
+    burst: _Burst
+    places: list[int] = field(factory=list, init=False)
+
+    def resolve(self, argument: Argument) -> str:
+        """Return an argument as text."""
+        if isinstance(argument, NumberArgument) or argument.kind in ("local", "fault"):
+            return _name(argument)
+        if argument.kind in ("arena", "scratch"):
+            name = f"as_{SHORT[argument.dtype]}({argument.kind} + {self._place(argument.number)})"
+        else:
+            name = self._entry(argument.beginning)
+        return f"at({name}, {self._place(argument.offset)})" if argument.offset else name
+
+    def _entry(self, pointer: Pointer) -> str:
+        """Return the pointer that the table holds, moved to the present step."""
+        program = self.burst.program
+        name = f"as_{SHORT[pointer.dtype]}(tab[{self._place(_entry(program, pointer))}])"
+        if pointer.kind == "input" and program.frame.kinds[pointer.number] == STEER:
+            return f"at({name}, step * tab[{self._place(program.moving(pointer))}])"
+        by = self.burst.move(pointer)
+        return f"at({name}, step * {by})" if by else name
+
+    def _place(self, number: int) -> str:
+        self.places.append(number)
+        return f"places[{len(self.places) - 1}]"
 
 
 def _read(stages: list[list[Block]], lines: list[str]) -> dict[Pointer, str]:
@@ -289,18 +354,18 @@ def _merge_stages(stages: list[list[Block]]) -> list[list[list[Block]]]:
     return merges
 
 
-def _pieces_of(parts: list[list[Block]], first: int) -> tuple[list[str], int]:
-    """Return lines that run the piece ``unit``, numbered from ``first`` on, and the next free number."""
-    lines: list[str] = []
+def _pieces_of(parts: list[list[Block]], resolve: Resolve) -> list[str]:
+    """Return lines that run the piece ``unit``."""
+    lines, first = list[str](), 0
     for part in parts:
         count, word = part[0].chunks, "elif" if lines else "if"
         lines.append(f"{word} unit < {first + count}:")
         if count > 1:
-            lines += indent([f"ch = unit - {first}", *part[0].piece(_name)])
+            lines += indent([f"ch = unit - {first}", *part[0].piece(resolve)])
         else:
-            lines += indent([line for block in part for line in block.write_chunks(_name)])
+            lines += indent([line for block in part for line in block.write_chunks(resolve)])
         first += count
-    return lines, first
+    return lines
 
 
 def _watch(program: ProgramSource, watched: int | None) -> list[str]:

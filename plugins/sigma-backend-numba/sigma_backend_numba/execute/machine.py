@@ -37,12 +37,17 @@ class Machine:
     constants: Sequence[np.ndarray] = ()  # the last inputs of the graph
     inputs: Sequence[Node] = field(init=False)  # those that each call passes
     _held: Sequence[int] = field(init=False)  # addresses of the constants
+    _places: array[int] = field(init=False)
     _free: deque[tuple[np.ndarray, np.ndarray, int]] = field(factory=deque, init=False)
     _thread_count: ThreadCount = field(factory=ThreadCount, init=False)
 
     @inputs.default
     def _(self) -> Sequence[Node]:
         return self.graph.inputs[: len(self.graph.inputs) - len(self.constants)]
+
+    @_places.default
+    def _(self) -> array[int]:
+        return array("q", self.needs["places"])
 
     @_held.default
     def _(self) -> Sequence[int]:
@@ -96,8 +101,9 @@ class Machine:
 
     def _enter_memory(self, table: array[int], first: int) -> None:
         arena = first + SHARED_BYTES
-        places = (arena, first, first + LINE, first + FAULT, arena + self.needs["arena"])
-        table[-len(places) :] = array("q", places)
+        scratch, places = arena + self.needs["arena"], self._places.buffer_info()[0]
+        addresses = (arena, first, first + LINE, first + FAULT, scratch, places)
+        table[-len(addresses) :] = array("q", addresses)
 
     def _run_on_threads(self, address: int, n: int, most: int) -> int:
         """Run n steps on a useful number of threads; return how many were done."""

@@ -25,6 +25,8 @@ def is_lowered(node: Node) -> bool:
 
 def without_others(graph: Graph) -> Graph:
     """Return the graph with all attention expanded that is not kept."""
+    if all(node.op not in FUSED and node.op != "scan" for node in graph):
+        return graph
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         expansion = OPS[node.op].expansion if node.op in FUSED and not is_lowered(node) else None

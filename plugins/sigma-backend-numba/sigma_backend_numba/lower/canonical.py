@@ -209,6 +209,8 @@ def _round_operand(x: Node, attrs: Mapping[str, Any]) -> Node:
 
 def _lower_scans(graph: Graph) -> Graph:
     """Return a graph whose scans, those within scans included, are cut into chunks and multiply packed matrices."""
+    if all(node.op != "scan" for node in graph):
+        return graph
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         image = with_inputs(node, inputs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 
 from attrs import frozen
@@ -36,6 +37,7 @@ def chain(node: Node) -> list[Node]:
     return views
 
 
+@cache
 def regular(shape: Shape) -> Layout:
     """Return the layout of contiguous elements."""
     return Layout(0, tuple(prod(shape[i + 1 :]) for i in range(len(shape))))

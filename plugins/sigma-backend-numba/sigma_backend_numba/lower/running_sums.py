@@ -32,6 +32,8 @@ class Apart:
 
 def summed_later(graph: Graph) -> Graph:
     """Return a graph whose scans do not sum over the batch, if threads can then share them."""
+    if all(node.op != "scan" for node in graph):
+        return graph
     read: dict[int, set[int]] = {}
     for node in graph:
         if node.op == "part":
