@@ -25,6 +25,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import (
     GradientOptimiser,
     Modifier,
+    Objective,
     Optimiser,
     Schedule,
     Slot,
@@ -33,7 +34,7 @@ from sigma_kernel.contracts import (
     Update,
 )
 from sigma_kernel.contracts.optimisation import COUNT
-from sigma_kernel.errors import SigmaComponentError
+from sigma_kernel.errors import SigmaComponentError, SigmaConfigError
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -251,7 +252,8 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     declared = {name for _, name in objective.slots}
     names = ", ".join(sorted({*declared, *live_settings(optimiser)}))
     try:
-        update = optimiser.build(objective)
+        given = optimiser.transform_objective(objective)
+        update = optimiser.build(given)
     except KeyError as error:
         where = f"optimiser: {error} is neither a slot nor a live setting (declared are {names})"
         raise SigmaComponentError(f"{where}. Correct the name, or declare it.") from error
@@ -259,7 +261,21 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     if undeclared:
         where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
         raise SigmaComponentError(f"{where} (declared are {names}). Declare it, or do not return it.")
-    return optimiser.complete_update(update, objective)
+    return optimiser.complete_update(update, given)
+
+
+@define(eq=False)
+class Reverse(Transform):
+    """Turn all gradients, and count how often."""
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        """Declare the count."""
+        return {"count": Slot(0.0, ())}
+
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Transformed:
+        """Return the gradients with the other sign, and one more."""
+        counts = {(a, "count"): objective.slot(a, f"{owner}.count") + 1.0 for a in gradients}
+        return Transformed({address: -gradient for address, gradient in gradients.items()}, counts)
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
@@ -380,6 +396,21 @@ class OptimiserSuite(DeterministicSuite):
         others = [(usual.slots[key], value) for key, value in moved.slots.items() if key[1] != slot]
         pairs = [*others, *((usual.values[address], value) for address, value in moved.values.items())]
         return any(not np.array_equal(*pair) for pair in pairs)
+
+    def test_transforms_act_or_are_refused(self) -> None:
+        """Compute with objective.gradients(), and override neither transform_objective() nor complete_update()."""
+        optimiser = evolve(self.make(), transforms={})
+        usual = Trial(optimiser)
+        try:
+            turned = Trial(evolve(optimiser, transforms={"reverse": Reverse()}))
+        except SigmaConfigError:  # such as that of one without gradients
+            return
+        usual.run(self.steps)
+        turned.run(self.steps)
+        same = [address for address in START if np.array_equal(usual.values[address], turned.values[address])]
+        assert not same, f"a transform that turns all gradients changes nothing in {', '.join(same)}"
+        counts = {address: float(turned.slots[address, "transforms.reverse.count"]) for address in START}
+        assert {*counts.values()} == {float(self.steps)}, f"slots of a transform stay as they are (got {counts})"
 
     def test_the_order_of_parameters_does_not_matter(self) -> None:
         """Treat the parameters alike, wherever they stand."""

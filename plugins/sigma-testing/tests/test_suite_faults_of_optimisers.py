@@ -92,6 +92,17 @@ class ByOrder(Heavy):
         return Update(scaled, made.slots)
 
 
+class IgnoresTransforms(Heavy):
+    def transform_objective(self, objective: Any) -> Any:
+        return objective
+
+
+class KeepsSlotsOfTransforms(Heavy):
+    def complete_update(self, update: Update, objective: Any) -> Update:
+        done = super().complete_update(update, objective)
+        return Update(done.parameters, {at: objective.slot(*at) if "." in at[1] else x for at, x in done.slots.items()})
+
+
 class MovesWhatIsFrozen(Heavy):
     def build(self, objective: Any) -> Update:
         made = super().build(objective)
@@ -160,6 +171,8 @@ OPTIMISERS: dict[str, tuple[Callable[[], GradientOptimiser], str]] = {
             g * f.where(f.greater(step, 10.0), 1.1, 1.0), p, v, step, *rest)),
         "test_a_released_parameter_takes_the_steps_of_a_new_one"),
     "uphill": (lambda: Heavy(rule=lambda g, *rest: momentum(-g, *rest)), "test_the_loss_falls"),
+    "no transforms": (IgnoresTransforms, "test_transforms_act_or_are_refused"),
+    "transforms that are not updated": (KeepsSlotsOfTransforms, "test_transforms_act_or_are_refused"),
     "a frozen parameter": (MovesWhatIsFrozen, "test_frozen_parameters_are_untouched"),
     "a division by the gradient": (
         lambda: Heavy(rule=lambda g, *rest: momentum(g * g / g, *rest)),
