@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import pickle
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -278,6 +279,30 @@ class Reverse(Transform):
         return Transformed({address: -gradient for address, gradient in gradients.items()}, counts)
 
 
+@define(eq=False)
+class Bowl:
+    """An objective of one parameter in NumPy, for the arithmetic of an optimiser without Sigma.
+
+    The loss is ``0.5 * sum(curvature * (x - lowest)^2)``: its Hessian is the diagonal ``curvature``.
+    """
+
+    start: np.ndarray
+    lowest: np.ndarray
+    curvature: np.ndarray
+
+    def loss(self, x: np.ndarray) -> float:
+        """Return the loss at a point."""
+        return float(0.5 * np.sum(self.curvature * (x - self.lowest) ** 2))
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the gradient at a point."""
+        return np.asarray(self.curvature * (x - self.lowest))
+
+    def trace_loss(self, parameters: Mapping[str, Node]) -> Node:
+        """Return the loss as a graph, of the parameter ``x``."""
+        return 0.5 * f.sum(f.square(parameters["x"] - self.lowest) * self.curvature)
+
+
 # -- suites ------------------------------------------------------------------------------------------------------------
 class OptimiserSuite(DeterministicSuite):
     """Conformance tests of an optimiser."""
@@ -287,6 +312,14 @@ class OptimiserSuite(DeterministicSuite):
     @abstractmethod
     def make(self) -> Optimiser:
         """Return the optimiser under test, with settings suited to losses around 1."""
+
+    def expected_steps(self, bowl: Bowl) -> Sequence[np.ndarray] | None:
+        """Return the parameter after each of a few steps from ``bowl.start``, computed without Sigma.
+
+        By default None: nothing is compared. An optimiser that uses gradients at the current parameters alone may have
+        a :class:`GradientOptimiserSuite`, whose ``expected`` receives them.
+        """
+        return None
 
     def use(self) -> None:
         """Make it, and use it once."""
@@ -301,6 +334,19 @@ class OptimiserSuite(DeterministicSuite):
         """Step against the gradient, and let make() return settings for losses around 1."""
         losses = Trial(self.make()).run(60)
         assert losses[-1] < losses[0]
+
+    @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
+    def test_its_steps_are_what_others_compute(self, scale: float) -> None:
+        """Compare the arithmetic of build() with that of expected_steps()."""
+        draw = np.random.default_rng(4)
+        bowl = Bowl(draw.normal(size=7), draw.normal(size=7), scale * draw.uniform(0.5, 2.0, 7))
+        wanted = self.expected_steps(deepcopy(bowl))
+        assert wanted is None or len(wanted), "expected_steps() must return the parameter after each of some steps"
+        plain = evolve(self.make(), schedules={}, transforms={}, modifiers={})
+        trial = Trial(plain, bowl.trace_loss, {"x": bowl.start})
+        for step, values in enumerate(() if wanted is None else wanted, 1):
+            trial.run(1)
+            np.testing.assert_allclose(trial.values["x"], values, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
 
     def test_frozen_parameters_are_untouched(self) -> None:
         """Update the parameters of the objective only."""
