@@ -189,6 +189,12 @@ class Lifecycle(ABC):
     def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
         """Go on from the checkpoint that was restored: the rows after it are replayed as training reaches them."""
 
+    def resume_for(
+        self, who: str, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool
+    ) -> None:
+        """Go on as :meth:`resume` does, for a person who is named in the journal, if the trainer names people there."""
+        self.resume(run, journal, edits, log, paused)
+
     @abstractmethod
     def replay(self, run: StoredRun, journal: Excerpt, log: Log) -> None:
         """Replay the journal during training, and compare; nothing is written."""

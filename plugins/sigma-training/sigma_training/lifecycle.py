@@ -210,9 +210,15 @@ class SessionLifecycle(Lifecycle):
 
     def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
         """Go on from the checkpoint that was restored."""
+        self.resume_for("", run, journal, edits, log, paused)
+
+    def resume_for(
+        self, who: str, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool
+    ) -> None:
+        """Go on from the checkpoint that was restored; the row of it names who did that."""
         self.session.recorder.forget_early()  # the restored journal replaces them
         self.attach(run)
-        resuming.resume(run, self.session, journal, self._restored, edits, log, paused)
+        resuming.resume(run, self.session, journal, self._restored, edits, log, paused, who)
 
     def replay(self, run: StoredRun, journal: Excerpt, log: Log) -> None:
         """Replay the journal as training goes on, and compare."""
