@@ -28,8 +28,16 @@ from sigma_training.session.session import Session
 from sigma_training.session.state import TIMED
 
 
+class NamedResume(Lifecycle):
+    """A lifecycle that names in its journal who resumes it, and resumes for nobody in the same way."""
+
+    def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
+        """Go on from the checkpoint that was restored."""
+        self.resume_for("", run, journal, edits, log, paused)
+
+
 @define(eq=False)
-class SessionLifecycle(Lifecycle):
+class SessionLifecycle(NamedResume):
     """The lifecycle of a session, which an operator trains."""
 
     session: Session
@@ -207,10 +215,6 @@ class SessionLifecycle(Lifecycle):
         """Restore the newest checkpoint that fits; return whether this part of the journal is enough for it."""
         self._restored = resuming.restore_newest(run, self.session, journal, edits, log)
         return self._restored is not None and journal.reaches(self._restored[1])
-
-    def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
-        """Go on from the checkpoint that was restored."""
-        self.resume_for("", run, journal, edits, log, paused)
 
     def resume_for(
         self, who: str, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool

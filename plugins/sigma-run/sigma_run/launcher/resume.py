@@ -77,8 +77,7 @@ def resume(
     described = _change(described_in(run), overrides)
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
-    more = totals(described, epochs)
-    for assignment in more:
+    for assignment in (more := totals(described, epochs)):
         described = override(described, assignment, "--epochs")
     described, places = (described, []) if data is None else move_data(understood(described), data)
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more, *places]
