@@ -233,13 +233,14 @@ class Environment(SteeringMethods, settings.Settled):
                 trainer.keep_initial(run)
         self._records.attach(self.lifecycles().values())
 
-    def resume(self, run: Path | str, edits: Sequence[str] = (), log: Log | None = None, paused: bool = False) -> None:
+    def resume(
+        self, run: Path | str, edits: Sequence[str] = (), log: Log | None = None, paused: bool = False, who: str = ""
+    ) -> None:
         """Resume a run from its folder; :meth:`run` then continues it, to the same bits as without the interruption.
 
-        ``edits`` are the changes of its configuration.  Skipped checkpoints, and differences that may change bits, are
-        logged to ``log``, by default to the messages of the run.  A run that was paused, or stepped, trains on; with
-        ``paused`` it waits for a ``go``.  Raises SigmaCheckpointError if the run cannot be resumed, SigmaStateError
-        while another process writes to its folder.
+        ``edits`` are changes of its configuration, ``who`` is the person for the journal.  Skipped checkpoints, and
+        what may change bits, are logged.  A paused run trains on, or waits for a ``go`` with ``paused``.  Raises
+        SigmaCheckpointError if the run cannot be resumed, SigmaStateError while another process writes to its folder.
         """
         self._check("run")
         self.begin_from(Path(run))
@@ -247,7 +248,7 @@ class Environment(SteeringMethods, settings.Settled):
         path, log, trainers = Path(run), log or self.log, self.lifecycles()
         stored, journal = self._records.reopen(path, trainers, edits, self.configuration, log)
         for trainer in trainers.values():
-            trainer.resume(stored, journal, edits, log, paused)
+            trainer.resume_for(who, stored, journal, edits, log, paused)
         if edits:
             stored.commit()
 
@@ -260,8 +261,7 @@ class Environment(SteeringMethods, settings.Settled):
     def replay(self, run: Path, progress: bool | None = None) -> tuple[Summary, dict[str, str]]:
         """Replay the journal of a run folder, and compare, without writing anything.
 
-        Commands are refused meanwhile, and only monitors that talk are started.  Return the summary, and for each
-        trainer that differs, a description of the first difference.
+        Commands are refused; only monitors that talk start.  Return the summary, and the first difference by trainer.
         """
         self._check("run")
         self.begin_from(run)

@@ -33,16 +33,23 @@ class Participants:
                 self._tell(self.names[:count], "sigma_run_fails", error=error, **about)
                 raise
 
-    def end(self, error: BaseException | None, summary: Any, **about: Any) -> None:
-        """Tell them that a run has ended, or failed; an error of theirs is logged."""
-        if error is None:
-            self._tell(self.names, "sigma_run_ends", summary=summary, **about)
-        else:
-            self._tell(self.names, "sigma_run_fails", error=error, **about)
+    def end(self, error: BaseException | None, summary: Any, **about: Any) -> BaseException | None:
+        """Tell them that a run has ended, or failed; an error of theirs is logged.
 
-    def _tell(self, names: Sequence[str], spec: str, **about: Any) -> None:
+        One that is interrupted does not keep the others from being told; return the first interruption.
+        """
+        if error is None:
+            return self._tell(self.names, "sigma_run_ends", summary=summary, **about)
+        return self._tell(self.names, "sigma_run_fails", error=error, **about)
+
+    def _tell(self, names: Sequence[str], spec: str, **about: Any) -> BaseException | None:
+        interruption = None
         for name in names:
             try:
                 self.catalogue.call(name, spec, **about)
             except Exception as error:  # the run is over: what it has come to is not changed
                 self.log(error_text(error))
+            except BaseException as error:  # such as Ctrl-C
+                self.log(f"plugin {name}: {spec} was ended by {type(error).__name__}")
+                interruption = interruption or error
+        return interruption

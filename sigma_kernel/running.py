@@ -58,6 +58,7 @@ class Runner:
     signal: int | None = field(default=None, init=False)  # what interrupted the last run
     _ended: str = field(default="", init=False)  # how training ended: stopped or failed
     _active: list[Course] = field(factory=list, init=False)  # what calls of run() and fit() train now
+    _concluding: list[Course] = field(factory=list, init=False)  # of whose end plugins are told now
     _gate: threading.RLock = field(factory=threading.RLock, init=False)  # the first opens files, the last closes them
     _handles: list[TrainingHandle] = field(factory=list, init=False)  # of training in the background
     _failure: BaseException | None = field(default=None, init=False)
@@ -173,10 +174,12 @@ class Runner:
         except SigmaStateError as error:
             course.fail(error)
             self._end(course)
-        self.participants.end(course.failure, summary, **self._describe_course(course))
+        self._concluding.append(course)
+        interruption = self.participants.end(course.failure, summary, **self._describe_course(course))
+        self._concluding.remove(course)
         self._close_files()
-        if course.failure is not None:
-            raise course.failure
+        if failure := course.failure or interruption:
+            raise failure
         assert summary is not None  # without one there is a failure
         return summary
 
@@ -229,6 +232,10 @@ class Runner:
                 raise KeyboardInterrupt
             self.messages.log("interrupted: finishing the step, then saving; interrupt again to abort")
             course.stop(interrupted=True)
+        elif course in self._concluding:
+            if len(course.signals) > 1:
+                raise KeyboardInterrupt
+            self.messages.log("interrupted: training has ended and is saved; interrupt again to end what a plugin does")
 
     def wait_for_checkpoints(self) -> None:
         """Wait until all checkpoints are written, unless the run was aborted."""

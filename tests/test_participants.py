@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment, every
+from sigma_kernel import Environment, every, signals
 from sigma_kernel.errors import SigmaComponentError, SigmaConfigError, SigmaPluginError, SigmaTrainingError
 from sigma_kernel.plugins.specs import RunOption
 from sigma_run.launcher.plugin_options import check_option
@@ -130,6 +131,73 @@ def test_an_error_when_a_run_ends_is_logged_and_changes_nothing(distribution: Ca
     assert any("plugin acme-one" in str(text) and "ValueError: finished" in str(text) for text in logged)
 
 
+def press(times: int) -> str:
+    return f"import signal; [signal.raise_signal(signal.SIGINT) for _ in range({times})]"
+
+
+@pytest.mark.parametrize("method", ["run", "fit"])
+def test_ctrl_c_while_a_run_ends_leaves_its_results_and_the_others_are_told(
+    distribution: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(signals, "TWICE", 0.0)
+    said = tmp_path / "said"
+    told(distribution, "acme-one", f"def sigma_run_ends(): {press(2)}; note({str(said)!r}, 'went on ')")
+    told(distribution, "acme-two", f"def sigma_run_ends(summary): note({str(said)!r}, summary.status + ' ')")
+    with begun(tmp_path, plugins=["acme-one", "acme-two"], epochs=1) as sigma:
+        trainer = sigma.trainer("trainer")
+        with pytest.raises(KeyboardInterrupt):
+            sigma.run(progress=False) if method == "run" else trainer.fit(epochs=1, progress=False)
+        assert (sigma.state, sigma.summary().status, sigma.summary().iterations) == ("stopped", "finished", 3)
+        assert said.read_text() == "finished "
+        assert sigma.run_folder is not None
+        assert json.loads((sigma.run_folder / "summary.json").read_text())["status"] == "finished"
+        logged = [str(text) for _, text in sigma.messages.entries_after(0)]
+        assert [text for text in logged if "interrupted" in text or "ended by" in text] == [
+            "interrupted: training has ended and is saved; interrupt again to end what a plugin does",
+            "plugin acme-one: sigma_run_ends was ended by KeyboardInterrupt",
+        ]
+        sigma.plugins = ()
+        trainer.fit(epochs=1, progress=False)  # nothing is left of the call that was interrupted
+        assert sigma.summary().iterations == 6
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_one_ctrl_c_while_a_run_ends_interrupts_nothing(distribution: Callable[..., Any], tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    told(distribution, "acme-one", f"def sigma_run_ends(): {press(1)}; note({str(said)!r}, 'went on')")
+    with begun(tmp_path, plugins=["acme-one"], epochs=1) as sigma:
+        assert sigma.run(progress=False).status == "finished"
+        assert said.read_text() == "went on"
+
+
+def test_ctrl_c_while_a_failed_run_ends_leaves_its_failure(
+    distribution: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "TWICE", 0.0)
+    said = tmp_path / "said"
+    told(distribution, "acme-one", f"def sigma_run_fails(): {press(2)}")
+    told(distribution, "acme-two", f"def sigma_run_fails(error): note({str(said)!r}, type(error).__name__)")
+    hooks = {"broken": Do(does=lambda context: 1 // 0, every=every(2, "iteration"))}
+    with begun(tmp_path, plugins=["acme-one", "acme-two"], epochs=1, hooks=hooks) as sigma:
+        with pytest.raises(SigmaTrainingError, match="ZeroDivisionError"):
+            sigma.run(progress=False)
+        assert (sigma.state, sigma.summary().status) == ("failed", "failed")
+    assert said.read_text() == "SigmaTrainingError"
+
+
+def test_a_plugin_that_leaves_python_when_a_run_ends_does_so_after_the_others_were_told(
+    distribution: Callable[..., Any], tmp_path: Path
+) -> None:
+    said = tmp_path / "said"
+    told(distribution, "acme-one", "def sigma_run_ends(): raise SystemExit(7)")
+    told(distribution, "acme-two", f"def sigma_run_ends(summary): note({str(said)!r}, summary.status)")
+    with begun(tmp_path, plugins=["acme-one", "acme-two"], epochs=1) as sigma:
+        with pytest.raises(SystemExit, match="7"):
+            sigma.run(progress=False)
+        assert sigma.summary().status == "finished"
+    assert said.read_text() == "finished"
+
+
 def test_a_plugin_that_is_missing_or_broken_ends_a_run_before_it_begins(
     distribution: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +237,16 @@ def test_options_of_a_plugin_assign_values_of_the_configuration(sigma: Any, watc
     assert "training.loss above 0.001" in kept
     assert sigma("run", "own.toml", "--quiet")[0] == 0
     assert len(notes(folder.parent)) == 2  # installed is not active
+
+
+def test_the_command_prints_the_summary_of_a_run_whose_end_was_interrupted(
+    sigma: Any, distribution: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(signals, "TWICE", 0.0)
+    told(distribution, "acme-one", f"def sigma_run_ends(): {press(2)}")
+    Path("own.toml").write_text(FILE.replace("[data]", '[run]\nplugins = ["acme-one"]\n[data]', 1))
+    code, out, error = sigma("run", "own.toml", "--json", "--quiet")
+    assert (code, json.loads(out)["status"]) == (0, "finished"), error
 
 
 def test_options_are_in_the_help_and_checked(sigma: Any, watch: None) -> None:

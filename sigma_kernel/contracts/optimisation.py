@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from functools import reduce
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from attrs import define, field, frozen
@@ -85,7 +86,10 @@ class Objective(Protocol):
         """Return the sum of the costs that it minimises, at the current parameters, or at the given values."""
 
     def gradients(self, parameters: Nodes | None = None) -> Nodes:
-        """Return the gradients of the loss at the current parameters, or at the given values."""
+        """Return the gradients of the loss at the current parameters, or at the given values.
+
+        In ``build()``, those at the current parameters are the result of the optimiser's transforms.
+        """
 
     def parts(self) -> Sequence[tuple[Node, Nodes]]:
         """Return the weight of the batch and the gradients of the loss: a pair for all costs of equal weights.
@@ -124,6 +128,67 @@ class Change(Settled):
         return {}
 
 
+@frozen
+class Transformed:
+    """Transformed gradients, and the transform's slots ``{(address, slot): node}``, if it has any.
+
+    A parameter with a scalar in ``due`` is updated in those steps only in which that is true.
+    """
+
+    gradients: Nodes
+    slots: Slots = field(factory=dict)
+    due: Nodes = field(factory=dict)
+
+    __repr__ = brief
+
+
+@define(eq=False)
+class TransformedObjective:
+    """The objective of an optimiser with transforms: its gradients at the current parameters are transformed.
+
+    All else is that of ``objective``.
+    """
+
+    objective: Objective
+    given: Transformed
+    optimiser: Optimiser
+    reads: set[str] = field(factory=set, init=False)  # what build() computes: gradients "here", or "elsewhere"
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the objective itself."""
+        return getattr(self.objective, name)
+
+    @property
+    def parameters(self) -> Nodes:
+        """Return the parameters that the optimiser updates."""
+        return self.objective.parameters
+
+    def gradients(self, parameters: Nodes | None = None) -> Nodes:
+        """Return the transformed gradients; at other parameters, those of the loss, as no transform reaches them."""
+        self.reads.add("here" if parameters is None else "elsewhere")
+        return self.given.gradients if parameters is None else self.objective.gradients(parameters)
+
+    def complete_update(self, update: Update) -> Update:
+        """Return an update with the slots of transforms; where one is not due, the optimiser's own slots stay."""
+        where = f"{type(self.optimiser).__name__}: build()"
+        remedy = f"Leave out the transforms ({', '.join(self.optimiser.transforms)}), or use another optimiser."
+        if "elsewhere" in self.reads:
+            raise SigmaConfigError(f"{where} computes gradients at other parameters too, untransformed. {remedy}")
+        if "here" not in self.reads:
+            raise SigmaConfigError(f"{where} does not use the gradients that transforms change. {remedy}")
+        if set(update.due) & set(self.given.due):
+            raise SigmaConfigError(f"{where} and a transform delay updates of the same parameters. {remedy}")
+        own = {at: _hold_back(self._due(at[0]), x, self.objective.slot(*at)) for at, x in update.slots.items()}
+        return Update(update.parameters, {**self.given.slots, **own}, {**update.due, **self.given.due})
+
+    def _due(self, address: str) -> Node | None:
+        """Return when an update is due; that of shared slots is when one of any parameter is."""
+        due = self.given.due
+        if address:
+            return due.get(address)
+        return reduce(f.logical_or, due.values()) if due.keys() == self.parameters.keys() else None
+
+
 @define(eq=False, kw_only=True)
 class Optimiser(Settled):
     """Build the update of all parameters as a graph.
@@ -136,11 +201,14 @@ class Optimiser(Settled):
             specific match wins. The setting ``frozen`` excludes a parameter from updates.
         schedules: Schedules by the setting that they multiply over time, such as ``learning_rate``.
         modifiers: Modifiers of updated parameters, by name, applied in this order.
+        transforms: Transforms of the gradients before the update, by name, applied in this order. An optimiser that
+            computes no gradients, or some at other parameters, refuses them.
     """
 
     settings: Mapping[str, Mapping[str, Any]] = field(factory=dict)
     schedules: Mapping[str, Schedule] = field(factory=dict)
     modifiers: Mapping[str, Modifier] = field(factory=dict)
+    transforms: Mapping[str, Transform] = field(factory=dict)
 
     def slots(self, parameter: Spec) -> Mapping[str, Slot]:
         """Declare the slots of one parameter."""
@@ -152,15 +220,16 @@ class Optimiser(Settled):
 
     @abstractmethod
     def build(self, objective: Objective) -> Update:
-        """Build the update graph."""
+        """Build the update graph; ``objective.gradients()`` are those after all transforms."""
 
     @property
     def changes(self) -> Mapping[str, Change]:
-        """Return the modifiers by their addresses below that of the optimiser."""
-        return {f"modifiers.{name}": modifier for name, modifier in self.modifiers.items()}
+        """Return the transforms and the modifiers by their addresses below that of the optimiser."""
+        transforms = {f"transforms.{name}": transform for name, transform in self.transforms.items()}
+        return {**transforms, **{f"modifiers.{name}": modifier for name, modifier in self.modifiers.items()}}
 
     def declare_slots(self, address: str, parameter: Spec, tags: Callable[[str], frozenset[str]]) -> dict[str, Slot]:
-        """Return the slots of one parameter by name; those of changes are ``modifiers.<name>.<slot>``.
+        """Return the slots of one parameter by name; those of changes are such as ``modifiers.<name>.<slot>``.
 
         One of them is the number of its ``updates``.
         """
@@ -182,8 +251,35 @@ class Optimiser(Settled):
             expect("." not in name, f"shared_slots(): {name!r} must be a name without dots", name)
         return dict(shared)
 
+    def transform_objective(self, objective: Objective) -> Objective:
+        """Return the objective that :meth:`build` receives: one with transformed gradients, if there are transforms."""
+        if not self.transforms:
+            return objective
+        return cast(Objective, TransformedObjective(objective, self._transform_gradients(objective), self))
+
+    def _transform_gradients(self, objective: Objective) -> Transformed:
+        """Return the gradients after all transforms, with all their slots by full names."""
+        current = Transformed(objective.gradients())
+        for name, transform in self.transforms.items():
+            with introduce_errors(f"transform {name!r}", transform):
+                result = transform.apply(current.gradients, objective, f"transforms.{name}")
+                new = result if isinstance(result, Transformed) else Transformed(result)
+                alike = isinstance(new.gradients, Mapping) and new.gradients.keys() == current.gradients.keys()
+                expect(alike, "apply() must return a gradient for each gradient it receives", result)
+            if new.due.keys() & current.due.keys():
+                raise SigmaConfigError(f"transform {name!r}: another transform already delays updates. Keep one.")
+            slots = {(address, f"transforms.{name}.{slot}"): node for (address, slot), node in new.slots.items()}
+            current = Transformed(new.gradients, {**current.slots, **slots}, {**current.due, **new.due})
+        return current
+
     def complete_update(self, update: Update, objective: Objective) -> Update:
-        """Return an update with parameters modified and updates counted; parameters that are not due stay unchanged."""
+        """Return an update with parameters modified and updates counted; parameters that are not due stay unchanged.
+
+        Raises:
+            SigmaConfigError: If the optimiser has transforms, and its update was built without them.
+        """
+        if isinstance(objective, TransformedObjective):
+            update = objective.complete_update(update)
         parameters, slots = dict[str, Node](), dict(update.slots)
         for address, new in update.parameters.items():
             node, due = new, update.due.get(address)
@@ -237,11 +333,9 @@ class GradientOptimiser(Optimiser):
 
     Args:
         learning_rate: Step size.
-        transforms: Transforms of the gradients before the update, by name, applied in this order.
     """
 
     learning_rate: float = live(0.01, low=0.0)
-    transforms: Mapping[str, Transform] = field(factory=dict)
 
     @abstractmethod
     def update(self, gradient: Node, parameter: Node, slots: Nodes, step: Node, hyper: Nodes) -> tuple[Node, Nodes]:
@@ -252,23 +346,18 @@ class GradientOptimiser(Optimiser):
         ``-f.expm1(step * hyper["log_beta"])``.
         """
 
-    @property
-    def changes(self) -> Mapping[str, Change]:
-        """Return the transforms and the modifiers by their addresses below that of the optimiser."""
-        return {**{f"transforms.{name}": transform for name, transform in self.transforms.items()}, **super().changes}
-
     def build(self, objective: Objective) -> Update:
-        """Build the update graph: transforms in order, then :meth:`update` for each parameter."""
-        given = self._transform_gradients(objective)
+        """Build the update graph: :meth:`update` for each parameter."""
+        gradients = objective.gradients()
         parameters: dict[str, Node] = {}
-        slots = dict(given.slots)
+        slots: dict[tuple[str, str], Node] = {}
         for address, parameter in objective.parameters.items():
             old = {name: objective.slot(address, name) for name in self.slots(parameter.spec)}
-            hyper, due = self._hyper(address, objective), given.due.get(address)
-            updated = self.update(given.gradients[address], parameter, old, objective.updates(address), hyper)
+            hyper = self._hyper(address, objective)
+            updated = self.update(gradients[address], parameter, old, objective.updates(address), hyper)
             parameters[address], new = _pair(updated, "update()")
-            slots |= {(address, name): _hold_back(due, value, old.get(name, value)) for name, value in new.items()}
-        return Update(parameters, slots, given.due)
+            slots |= {(address, name): value for name, value in new.items()}
+        return Update(parameters, slots)
 
     def _hyper(self, address: str, objective: Objective) -> Nodes:
         """Return the live settings of one parameter, and the logarithms of those from 0 to below 1."""
@@ -277,40 +366,11 @@ class GradientOptimiser(Optimiser):
         logarithms = {f"log_{name}": objective.log_setting(address, name) for name in rates}
         return {**logarithms, **{name: objective.setting(address, name) for name in settings}}
 
-    def _transform_gradients(self, objective: Objective) -> Transformed:
-        """Return the gradients after all transforms, with all their slots by full names."""
-        current = Transformed(objective.gradients())
-        for name, transform in self.transforms.items():
-            with introduce_errors(f"transform {name!r}", transform):
-                result = transform.apply(current.gradients, objective, f"transforms.{name}")
-                new = result if isinstance(result, Transformed) else Transformed(result)
-                alike = isinstance(new.gradients, Mapping) and new.gradients.keys() == current.gradients.keys()
-                expect(alike, "apply() must return a gradient for each gradient it receives", result)
-            if new.due.keys() & current.due.keys():
-                raise SigmaConfigError(f"transform {name!r}: another transform already delays updates. Keep one.")
-            slots = {(address, f"transforms.{name}.{slot}"): node for (address, slot), node in new.slots.items()}
-            current = Transformed(new.gradients, {**current.slots, **slots}, {**current.due, **new.due})
-        return current
-
 
 def _pair(updated: Any, what: str) -> tuple[Node, Nodes]:
     pair = isinstance(updated, tuple) and len(updated) == 2 and isinstance(updated[1], Mapping)
     expect(pair and isinstance(updated[0], Node), f"{what} must return a pair, (node, slots by name)", updated)
     return updated  # type: ignore[no-any-return]
-
-
-@frozen
-class Transformed:
-    """Transformed gradients, and the transform's slots ``{(address, slot): node}``, if it has any.
-
-    A parameter with a scalar in ``due`` is updated in those steps only in which that is true.
-    """
-
-    gradients: Nodes
-    slots: Slots = field(factory=dict)
-    due: Nodes = field(factory=dict)
-
-    __repr__ = brief
 
 
 @define(eq=False)

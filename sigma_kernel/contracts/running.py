@@ -58,7 +58,21 @@ class TrainerReport:
     __repr__ = brief
 
 
-class Lifecycle(ABC):
+class Resumable(ABC):
+    """What goes on from a checkpoint."""
+
+    @abstractmethod
+    def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
+        """Go on from the checkpoint that was restored: the rows after it are replayed as training reaches them."""
+
+    def resume_for(
+        self, who: str, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool
+    ) -> None:
+        """Go on as :meth:`resume` does, for a person who is named in the journal, if the trainer names people there."""
+        self.resume(run, journal, edits, log, paused)
+
+
+class Lifecycle(Resumable):
     """The lifecycle of a prepared trainer, driven by an environment: its training thread, its stored run and its end.
 
     Only one thread at a time changes a trainer: the claimed one, between bursts, or else the caller.
@@ -99,7 +113,7 @@ class Lifecycle(ABC):
     def report(self) -> TrainerReport:
         """Return what training has reached."""
 
-    def conclude(self) -> None:  # noqa: B027  # most trainers have nothing to add
+    def conclude(self) -> None:  # most trainers have nothing to add
         """Measure what only the report of a run that has ended holds, such as baselines; by default nothing."""
 
     @abstractmethod
@@ -184,10 +198,6 @@ class Lifecycle(ABC):
         Raises SigmaCheckpointError if the run cannot be resumed, SigmaConfigError for edits of its configuration that
         do not fit it.
         """
-
-    @abstractmethod
-    def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
-        """Go on from the checkpoint that was restored: the rows after it are replayed as training reaches them."""
 
     @abstractmethod
     def replay(self, run: StoredRun, journal: Excerpt, log: Log) -> None:

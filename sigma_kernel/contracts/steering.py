@@ -184,7 +184,10 @@ class HookContext(Protocol):
         """
 
     def read(self, address: str) -> Any:
-        """Return a value declared in ``reads`` (arrays as host copies), or None if it is not published yet."""
+        """Return a value declared in ``reads`` (arrays as host copies), or None if it is not published yet.
+
+        For a pattern, return all values that match by their addresses: ``{}`` if nothing does yet.
+        """
 
     def direction(self, address: str) -> str:
         """Return which values at an address are better, by its metric: "higher", "lower" or "neither".

@@ -60,6 +60,7 @@ _LOWERINGS = {"name": (r"[a-z][a-z0-9_-]*+\.[a-z][a-z0-9_-]*+", "softsign.backen
 class Component(NamedTuple):
     """The record of a component: its kind and name, the path of its object, and a one-line summary.
 
+    A kind that is not the kernel's is ``distribution:kind``, of the plugin that uses such components.
     A ``lowering``, the kernel of one of the plugin's ops for one backend, is named ``op.backend``. Among backends, the
     one with the highest ``preference`` above 0 that can be imported is the default; one with a preference below 0 is
     not compared with others. Errors suggest a component for the names in ``also_known_as``, those of other libraries:
@@ -105,11 +106,21 @@ class RunOption(NamedTuple):
         return [assignment.replace("{value}", value) for assignment in self.assignments]
 
 
+def is_kind(kind: str) -> bool:
+    """Return whether this is a kind of the kernel, or the form of one of a plugin: ``distribution:kind``."""
+    return kind in KINDS or re.fullmatch(r"[a-z0-9]++(-[a-z0-9]++)*+:[a-z][a-z0-9_-]*+", kind) is not None
+
+
+def place_of(kind: str) -> tuple[int, str]:
+    """Return the place of a kind in lists: those of the kernel in their order, then those of plugins."""
+    return ([*KINDS].index(kind) if kind in KINDS else len(KINDS)), kind
+
+
 def check_component(record: object) -> None:
     """Raise SigmaPluginError unless this is a well-formed component of a known kind."""
     if not isinstance(record, Component):
         raise SigmaPluginError(f"sigma_components() returned {record!r}, which is not a Component.")
-    if record.kind not in KINDS:
+    if not is_kind(record.kind):
         raise SigmaPluginError(
             f"Component: there is no kind {record.kind!r}.{suggest_name(str(record.kind), KINDS, 'Kinds:')}"
         )

@@ -1,19 +1,14 @@
-"""A directory of run folders: list, serve, resume, replay, and move to the trash."""
+"""A directory of run folders: list, compare and serve them."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
-from attrs import asdict, define, field
+from attrs import define, field
 
 from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError
@@ -28,16 +23,11 @@ from sigma_monitor_web.keys import STEER
 from sigma_monitor_web.listing import STORE, RunList
 from sigma_monitor_web.readers import RunReaders
 from sigma_monitor_web.relay import Relay
+from sigma_monitor_web.run_actions import RunActions
 from sigma_monitor_web.run_table import ROWS, TableQuery, compare_settings
 from sigma_monitor_web.talk import Talk
-from sigma_run.launcher import say
-from sigma_run.overview import make_marks, read_marks, write_marks
 
-Tags = list[str]
-TRASH = ".trash"
 LONGEST = 255  # bytes of a name in a file system
-PATIENCE = 3600.0  # seconds that a replay may take
-LOOK = 0.3  # seconds between two checks of a process that should train
 
 
 @define(eq=False)
@@ -92,14 +82,14 @@ class Shelf:
         If neither works, the conversation states the reason.
         """
         if not run and not (paths := self.list.paths()):
-            return self._local(EndedRun(self.folder), scopes)
+            return self._local(EndedRun(self.folder), scopes, who)
         path = self.path(run or paths[-1].name)
-        local, own = self._local(EndedRun(path), scopes), self._directory_requests(scopes).keys()
+        local, own = self._local(EndedRun(path), scopes, who), self._directory_requests(scopes).keys()
         try:
             client, process = self._connect(path)
             return Relay(client, local, scopes, own, process, who)
         except (SigmaError, OSError) as error:
-            return self._local(EndedRun(path, str(error)), scopes)
+            return self._local(EndedRun(path, str(error)), scopes, who)
 
     def _connect(self, path: Path) -> tuple[Client, int | None]:
         """Return a connection to the process of a run, or to its reader; with the process to state for the latter."""
@@ -108,10 +98,10 @@ class Shelf:
                 return connect(path), None
         return self.readers.connect(path), os.getpid()
 
-    def _local(self, view: View, scopes: frozenset[str]) -> Conversation:
-        return Conversation(view, scopes, self.aside.do, self._directory_requests(scopes))
+    def _local(self, view: View, scopes: frozenset[str], who: str) -> Conversation:
+        return Conversation(view, scopes, self.aside.do, self._directory_requests(scopes, who))
 
-    def _directory_requests(self, scopes: frozenset[str]) -> Mapping[str, Callable[..., Any]]:
+    def _directory_requests(self, scopes: frozenset[str], who: str = "") -> Mapping[str, Callable[..., Any]]:
         """Return the additional requests of a directory."""
         data = {"profile": self.describer.profile, "findings": self.describer.findings}
         read: dict[str, Callable[..., Any]] = {
@@ -121,9 +111,8 @@ class Shelf:
             **data,
         }
         read |= {"names": self.names, "table": self.table, "difference": self.difference}
-        steer: dict[str, Callable[..., Any]] = {"delete": self.delete, "resume": self.resume, "replay": self.replay}
-        steer["mark"] = self.mark
-        return {**read, **(steer if STEER in scopes else {})}
+        actions = RunActions(self.path, self.aside, who)
+        return {**read, **(actions.requests() if STEER in scopes else {})}
 
     def metrics(self) -> tuple[bytes, str]:
         """Return the Prometheus exposition of the newest run."""
@@ -167,24 +156,6 @@ class Shelf:
         commands = [self.list.commands(path).result() for path in paths]
         return {"runs": [path.name for path in paths], "settings": compare_settings(settings), "commands": commands}
 
-    def mark(
-        self,
-        view: Any,
-        run: str,
-        title: str | None = None,
-        tags: Tags | None = None,
-        note: str | None = None,
-        starred: bool | None = None,
-        archived: bool | None = None,
-    ) -> dict[str, Any]:
-        """Change what is said of a run, which may train meanwhile; return all of it."""
-        stored = STORE.open(self.path(run), say, lambda run: None)
-        given = {"title": title, "tags": tags, "note": note, "starred": starred, "archived": archived}
-        before = asdict(read_marks(stored, say))
-        marks = make_marks(run, {**before, **{name: value for name, value in given.items() if value is not None}})
-        write_marks(stored, marks)
-        return asdict(marks)
-
     def results(self, view: Any) -> Any:
         """Return a future of the baselines of a run that has ended, and of what is said about its results."""
         return self.list.results(view.folder)
@@ -192,63 +163,3 @@ class Shelf:
     def reproduce(self, view: Any) -> Any:
         """Return a future of the commands that train a run again."""
         return self.list.reproduce(view.folder)
-
-    def delete(self, view: Any, run: str) -> str:
-        """Move an inactive run folder to the trash; return its new path."""
-        path = self.path(run)
-        self._idle(run)
-        trash = self.folder / TRASH
-        if trash.is_symlink():
-            raise SigmaStateError(f"{trash}: is a link. Remove it, so that nothing is moved elsewhere.")
-        trash.mkdir(mode=0o700, exist_ok=True)
-        place = trash / f"{run}-{time.time_ns()}"
-        try:
-            path.rename(place)
-        except OSError as error:
-            raise SigmaStateError(f"{path}: cannot be moved to {trash}: {error.strerror}.") from error
-        return str(place)
-
-    def resume(self, view: Any, run: str, epochs: int | None = None) -> Any:
-        """Resume a run in a new process; return its pid once it trains, None if it has already ended.
-
-        Raises the error of ``sigma resume`` if the run cannot be resumed.
-        """
-        path = self.path(run)
-        self._idle(run)
-        return self.aside.do(lambda: _resume_run(path, [] if epochs is None else ["--epochs", str(epochs)]))
-
-    def replay(self, view: Any, run: str) -> Any:
-        """Replay a run in a new process, and return the result of ``sigma replay --check``."""
-        path = self.path(run)
-        self._idle(run)
-        return self.aside.do(lambda: _replay_run(path))
-
-    def _idle(self, run: str) -> None:
-        if STORE.is_locked(self.folder / run):
-            raise SigmaStateError(f"{run}: a process writes to it. Stop that first.")
-
-
-def _resume_run(path: Path, more: list[str]) -> int | None:
-    command = [sys.executable, "-P", "-m", "sigma_run", "resume", str(path), "--quiet", *more]
-    with TemporaryFile() as errors:  # the process outlives this one
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-        )
-        while process.poll() is None:
-            if STORE.is_locked(path):
-                threading.Thread(target=process.wait, name="sigma-resumed", daemon=True).start()  # until it ends
-                return process.pid
-            time.sleep(LOOK)
-        errors.seek(0)
-        why = errors.read().decode(errors="replace").strip()[-1000:]
-    if process.returncode:
-        raise SigmaStateError(why or f"{path}: cannot be resumed (exit code {process.returncode}).")
-    return None
-
-
-def _replay_run(path: Path) -> dict[str, Any]:
-    command = [sys.executable, "-P", "-m", "sigma_run", "replay", str(path), "--check"]
-    done = subprocess.run(
-        command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
-    )
-    return {"identical": done.returncode == 0, "text": done.stderr.strip()[-4000:]}

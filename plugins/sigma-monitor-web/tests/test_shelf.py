@@ -20,10 +20,11 @@ from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.keys import BOTH, READ
 from sigma_monitor_web.relay import Relay
-from sigma_monitor_web.shelf import TRASH, Shelf
+from sigma_monitor_web.run_actions import REMOVED, TRASH, RunActions
+from sigma_monitor_web.shelf import Shelf
 from sigma_monitor_web.talk import Talk
 from sigma_run import from_file
-from sigma_store import FolderStore
+from sigma_store import FolderStore, read_journal
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
 from sigma_testing.journals import replace_metrics
@@ -350,12 +351,41 @@ def test_a_run_is_deleted_by_moving_it_to_the_trash(finished: Path, tmp_path: Pa
     assert asked(shelf.talk("", BOTH), do="runs") == []
 
 
+def test_who_deletes_a_run_is_told_in_the_terminal_and_noted_in_the_trash(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(finished, tmp_path / name)
+    shelf = Opened(tmp_path)
+    refused = asked(shelf.talk("one", BOTH, "anna"), do="delete", run="one", who="ben")
+    assert "who" in refused["message"]
+    places = [Path(asked(shelf.talk("one", BOTH, "anna"), do="delete", run="one"))]
+    places.append(Path(asked(shelf.talk("two", BOTH), do="delete", run="two")))
+    rows = [json.loads(line) for line in (tmp_path / TRASH / REMOVED).read_text().splitlines()]
+    assert [(row["run"], row["place"], row.get("who")) for row in rows] == [
+        ("one", places[0].name, "anna"), ("two", places[1].name, None),
+    ]  # fmt: skip
+    assert f"anna: one: moved to {places[0]}\ntwo: moved to {places[1]}\n" in capsys.readouterr().err
+
+
+def test_a_run_is_deleted_also_if_that_cannot_be_noted(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(finished, tmp_path / "copy")
+    (tmp_path / TRASH).mkdir()
+    (tmp_path / TRASH / REMOVED).symlink_to(tmp_path / "elsewhere")
+    assert Path(asked(Opened(tmp_path).talk("copy", BOTH, "anna"), do="delete", run="copy")).is_dir()
+    assert f"anna: {tmp_path / TRASH / REMOVED}: cannot be written" in capsys.readouterr().err
+    assert not (tmp_path / "elsewhere").exists()
+
+
 def test_a_trash_that_is_a_link_is_refused(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "runs" / "copy")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "runs" / TRASH).symlink_to(tmp_path / "elsewhere")
+    shelf = Opened(tmp_path / "runs")
     with pytest.raises(SigmaError, match="is a link. Remove it"):
-        Opened(tmp_path / "runs").delete(None, "copy")
+        RunActions(shelf.path, shelf.aside).delete(None, "copy")
 
 
 def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -394,9 +424,11 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
         handle.result(PATIENCE)
 
 
-def test_a_run_is_resumed_and_what_keeps_it_from_that_is_told(finished: Path, tmp_path: Path) -> None:
+def test_a_run_is_resumed_and_what_keeps_it_from_that_is_told(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copytree(finished, tmp_path / "copy")
-    talk = Opened(tmp_path).talk("copy", BOTH)
+    talk = Opened(tmp_path).talk("copy", BOTH, "anna")
     process = asked(talk, do="resume", run="copy", epochs=6)
     assert process is None or process > 0  # it may have ended before it was looked at
     end = time.monotonic() + PATIENCE
@@ -404,6 +436,9 @@ def test_a_run_is_resumed_and_what_keeps_it_from_that_is_told(finished: Path, tm
         assert time.monotonic() < end
         time.sleep(0.1)
     assert asked(Opened(tmp_path).talk("copy", BOTH), do="status")["trainers"]["trainer"]["epoch"] == 6
+    assert [row.get("who") for row in read_journal(tmp_path / "copy", event="resumed")] == ["anna"]
+    assert "anna: copy: resumes\n" in capsys.readouterr().err
+    assert asked(talk, do="replay", run="copy")["identical"]  # whoever it was
     (tmp_path / "copy" / "journal.jsonl").write_text("nonsense\n")
     refused = asked(talk, do="resume", run="copy")
     assert (refused["kind"], "is not the first line of a journal" in refused["message"]) == ("SigmaStateError", True)

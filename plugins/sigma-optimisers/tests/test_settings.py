@@ -10,21 +10,26 @@ from attrs import define, evolve
 
 import sigma_optimisers
 from sigma_kernel import functions as f
-from sigma_kernel.contracts import Optimiser, Update, live, live_settings
+from sigma_kernel.contracts import Optimiser, Slot, Update, live, live_settings
 from sigma_kernel.errors import SigmaConfigError, SigmaError
 from sigma_optimisers import (
+    CMAES,
     L2,
+    LBFGS,
+    AccumulateGradients,
     Adam,
     ClipGlobalNorm,
+    ClipValue,
     ConstantFactor,
     Cosine,
     Exponential,
     GradientDescent,
+    RandomSearch,
     StepDecay,
     WarmUp,
 )
 from sigma_optimisers.plugin import OPTIMISERS, TRANSFORMS
-from sigma_testing import START, OptimiserSuite, Trial
+from sigma_testing import START, OptimiserSuite, Sweep, Trial, small_environment, small_network
 
 NAMES = [target for target, _ in (*OPTIMISERS.values(), *TRANSFORMS.values())]
 SETTINGS = [(name, setting) for name in NAMES for setting in live_settings(getattr(sigma_optimisers, name)())]
@@ -106,6 +111,100 @@ def test_an_optimiser_may_evaluate_gradients_at_another_point():
     trial = Trial(SharpnessAware(0.1, 0.5), lambda p: f.sum(p["x"] * p["x"]) * 0.5, {"x": np.array([2.0])})
     trial.run(1)
     assert trial.values["x"] == pytest.approx(2.0 - 0.1 * 2.5, rel=1e-12)
+
+
+@define(eq=False)
+class Normed(Optimiser):
+    """Steps of the length of the rate over all parameters; the lengths of gradients are added up."""
+
+    learning_rate: float = live(0.1, low=0.0)
+
+    def shared_slots(self):
+        return {"total": Slot()}
+
+    def build(self, objective):
+        gradients = objective.gradients()
+        norm = f.sqrt(sum(f.sum(g * g) for g in gradients.values())) + 1e-12
+        moves = {a: objective.setting(a, "learning_rate") * g / norm for a, g in gradients.items()}
+        slots = {("", "total"): objective.slot("", "total") + norm}
+        return Update({a: p - moves[a] for a, p in objective.parameters.items()}, slots)
+
+
+class TestOptimiserThatOverridesBuild(OptimiserSuite):
+    def make(self):
+        return Normed()
+
+
+def test_transforms_act_on_the_gradients_of_an_optimiser_that_overrides_build():
+    """The gradient of half a square with a factor is the parameter times this factor."""
+
+    def penalised(parameters):
+        return small_network(parameters) + sum(0.15 * f.sum(x * x) for x in parameters.values())
+
+    ours, theirs = Trial(Normed(transforms={"decay": L2(0.3)})), Trial(Normed(), penalised)
+    ours.run(5)
+    theirs.run(5)
+    assert ours.slots["", "total"] == pytest.approx(theirs.slots["", "total"], rel=1e-12)
+    for address, value in theirs.values.items():
+        np.testing.assert_allclose(ours.values[address], value, rtol=1e-12)
+
+
+def test_updates_that_are_not_due_leave_the_slots_of_an_optimiser_that_overrides_build():
+    slow, plain = Trial(Normed(transforms={"three": AccumulateGradients(3)})), Trial(Normed())
+    for done in range(1, 10):
+        slow.run(1)
+        plain.run(done % 3 == 0)
+        assert slow.slots["", "total"] == pytest.approx(plain.slots["", "total"], rel=1e-12), done
+    np.testing.assert_allclose(slow.values["0-dense.biases"], plain.values["0-dense.biases"], rtol=1e-12)
+
+
+def test_a_shared_slot_is_updated_with_the_parameters_that_do_not_wait():
+    trial = Trial(Normed(transforms={"three": AccumulateGradients(3, match="0-dense.biases")}))
+    trial.run(1)
+    assert trial.slots["", "total"] > 0.0
+
+
+@define(eq=False)
+class EverySecond(GradientDescent):
+    """Update in every second step."""
+
+    def build(self, objective):
+        odd = f.equal(f.mod(objective.iteration, 2.0), 1.0)
+        return evolve(super().build(objective), due=dict.fromkeys(objective.parameters, odd))
+
+
+@pytest.mark.parametrize(
+    ("optimiser", "why"),
+    [
+        (LBFGS(), "build() computes gradients at other parameters too, untransformed."),
+        (SharpnessAware(), "build() computes gradients at other parameters too, untransformed."),
+        (CMAES(), "build() does not use the gradients that transforms change."),
+        (RandomSearch(), "build() does not use the gradients that transforms change."),
+        (EverySecond(), "build() and a transform delay updates of the same parameters."),
+    ],
+)
+def test_an_optimiser_that_transforms_cannot_reach_refuses_them(optimiser, why):
+    Trial(optimiser)
+    with pytest.raises(SigmaConfigError) as error:
+        Trial(evolve(optimiser, transforms={"wait": AccumulateGradients(2), "short": ClipGlobalNorm(1.0)}))
+    remedy = "Leave out the transforms (wait, short), or use another optimiser."
+    assert str(error.value) == f"{type(optimiser).__name__}: {why} {remedy}"
+
+
+def test_a_run_names_the_optimiser_that_refuses_transforms():
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.optimiser = LBFGS(transforms={"short": ClipGlobalNorm(1.0)})
+        with pytest.raises(SigmaConfigError, match=r"^LBFGS: build\(\) computes gradients at other .* \(short\)"):
+            trainer.fit(epochs=1)
+
+
+def test_a_run_transforms_the_gradients_of_an_optimiser_that_overrides_build():
+    with small_environment(Sweep()) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.optimiser = Normed(transforms={"short": ClipValue(1e-30)})
+        trainer.fit(iterations=3)
+        assert trainer.session.host("optimiser.slots.total") == pytest.approx(3e-12)  # three times the epsilon
 
 
 @define(eq=False)

@@ -40,7 +40,7 @@ def installed(made: Path) -> Path:
 
 def test_there_is_a_template_for_every_kind() -> None:
     assert {*kinds()} == {*KINDS}
-    assert {*templates()} == {*KINDS, "cost", "stateful-optimiser", "transform"}
+    assert {*templates()} == {*KINDS, "cost", "joint-optimiser", "stateful-optimiser", "transform"}
     assert {*VARIANTS.values()} <= {*KINDS}
 
 

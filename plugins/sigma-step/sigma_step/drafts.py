@@ -50,6 +50,7 @@ from sigma_step.recomputation import gradient_recomputing, regions_before, rewri
 from sigma_step.rewritings import rewrite_forward
 from sigma_step.totals import per_row, record_totals
 
+CHANGES = ("transforms.", "modifiers.")  # whose slots are not those of the optimiser itself
 Inputs = Mapping[str, Node]  # of a step, or its outputs, by name
 
 
@@ -287,9 +288,10 @@ class Aim:
         slots |= {("", n): spec for (owner, n), (spec, _) in self.draft.slots.items() if owner == f"{self.head}."}
         specs: dict[Any, Spec] = {**{address: node.spec for address, node in parameters.items()}, **slots}
         with introduce_errors(self.head, optimiser), originating(self.head):
-            update = optimiser.build(self)
-            _check_update(update, specs, [x for x in slots if x[1] != COUNT and not x[1].startswith("modifiers.")])
-            done = optimiser.complete_update(update, self)
+            objective = optimiser.transform_objective(self)
+            update = optimiser.build(objective)
+            _check_update(update, specs, [x for x in slots if x[1] != COUNT and not x[1].startswith(CHANGES)])
+            done = optimiser.complete_update(update, objective)
             _check_update(done, specs, [place for place in slots if place[0] in update.parameters])
             done = evolve(done, parameters={a: self._with_fixed_rows(a, x) for a, x in done.parameters.items()})
             return self._unless_skipped(done) if self.draft.model.scales_losses else done

@@ -9,13 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sigma_kernel.contracts.storing import Log
-from sigma_kernel.errors import SigmaCheckpointError
+from sigma_kernel.contracts.storing import FOR_REPLAYS, Log
+from sigma_kernel.errors import SigmaCheckpointError, SigmaConfigError
 from sigma_kernel.plain import strict
 from sigma_store import chain
 from sigma_store.chain import START, Bookmark, JournalExcerpt
 from sigma_store.checkpoints.store import list_checkpoints, read_manifest
 from sigma_store.files import LARGEST, digest, get_bytes
+from sigma_store.folders import JOURNAL
 from sigma_store.regular import open_regular
 
 LARGEST_SHOWN, LONGEST_SHOWN = 1 << 28, 1 << 24  # bytes of a journal, and of a line, that are read to be shown
@@ -55,6 +56,19 @@ def readable_rows(path: Path) -> Iterator[Mapping[str, Any]]:
                 row = json.loads(line.decode(errors="replace"))
                 if isinstance(row, dict) and "format" not in row:
                     yield strict({name: value for name, value in row.items() if name != "hash"})
+
+
+def read_journal(run: Path | str, **fields: Any) -> list[Mapping[str, Any]]:
+    """Return the rows of the journal of a run folder whose fields have these values, such as ``command="set"``.
+
+    Digests are left out, which replays compare, and so are hashes and what is damaged: nothing is verified.  The run
+    may be written to meanwhile.  Raises SigmaConfigError if the folder has no journal.
+    """
+    path = Path(run) / JOURNAL
+    if not path.is_file():
+        raise SigmaConfigError(f"{path}: there is no journal. Pass the folder of a run.")
+    shown = (row for row in readable_rows(path) if row.get("event") not in FOR_REPLAYS)
+    return [row for row in shown if all(row.get(name) == value for name, value in fields.items())]
 
 
 def _bookmark(ends: Sequence[Mapping[str, Any]], trainers: Collection[str]) -> Bookmark:

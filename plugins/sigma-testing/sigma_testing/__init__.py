@@ -37,8 +37,8 @@ MODULES = {
     "metrics": "MergerSuite MetricSuite",
     "memory": "MemoryStore",
     "null": "NullBackend",
-    "optimisers": "GradientOptimiserSuite ModifierSuite OptimiserSuite START ScheduleSuite TransformSuite Trial"
-    " small_network"
+    "optimisers": "Bowl GradientOptimiserSuite ModifierSuite OptimiserSuite START ScheduleSuite TransformSuite"
+    " Trial small_network"
     " transform_gradients",
     "plugin": "PluginSuite fresh_catalogue",
     "records": "ExtractorSuite IteratorSuite Memory ReaderSuite",

@@ -50,6 +50,7 @@ from sigma_testing.memory import MemoryStore as MemoryStore
 from sigma_testing.metrics import MergerSuite as MergerSuite
 from sigma_testing.metrics import MetricSuite as MetricSuite
 from sigma_testing.null import NullBackend as NullBackend
+from sigma_testing.optimisers import Bowl as Bowl
 from sigma_testing.optimisers import GradientOptimiserSuite as GradientOptimiserSuite
 from sigma_testing.optimisers import ModifierSuite as ModifierSuite
 from sigma_testing.optimisers import OptimiserSuite as OptimiserSuite

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -37,8 +37,9 @@ from sigma_kernel.graph.random import permutation
 from sigma_kernel.plugins.catalogue import Lowerings
 from sigma_kernel.plugins.rooms import reference
 from sigma_testing.cases import Sample, samples
+from sigma_testing.determinism import DeterministicSuite
 from sigma_testing.edges import FLOATS, GUARDED, TIES, denormals, edges, out_of_range
-from sigma_testing.suite import Suite, alike
+from sigma_testing.suite import alike
 
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11}
 STATE = ("weights", "iteration")
@@ -122,7 +123,7 @@ def unknown_ops() -> Iterator[dict[str, tuple[Callable[[Node], Node], Callable[[
             MEANINGS.pop(name, None)
 
 
-class BackendSuite(Suite):
+class BackendSuite(DeterministicSuite):
     """Conformance tests of a backend: inherit, and override :meth:`make`."""
 
     precisions: Sequence[str] = ("float32", "float64")
@@ -135,6 +136,18 @@ class BackendSuite(Suite):
     def use(self) -> None:
         """Make it, and use it once."""
         self.make().to_host(self.make().to_device(np.ones(3, np.float32)))
+
+    def results(self) -> Mapping[str, Any]:
+        """Return large results, and the state and the losses of a burst."""
+        arrays = [np.random.default_rng(1).normal(size=shape).astype(np.float32) for shape in LARGE]
+        inputs, backend = [symbol(x.shape) for x in arrays], self.make()
+        large = backend.lower(Graph(tuple(inputs), tuple(large_results(*inputs))), {})
+        (burst,) = self._run(backend, [8])
+        return {
+            "large results": [backend.to_host(x) for x in large(*map(backend.to_device, arrays))],
+            "state": {name: backend.to_host(x) for name, x in burst.state.items()},
+            "losses": np.asarray(burst.ring["loss"]),
+        }
 
     # -- graphs --------------------------------------------------------------------------------------------------------
     def test_every_op_agrees_with_its_meaning(self) -> None:
@@ -507,7 +520,7 @@ class BackendSuite(Suite):
                 self.make().lower(Graph((x,), (x + 1.0,)), {})
 
 
-class LoweringSuite(Suite):
+class LoweringSuite(DeterministicSuite):
     """Conformance tests of an op's kernel on one backend.
 
     Inherit, set ``name`` to the backend's, and override two methods::
@@ -542,6 +555,10 @@ class LoweringSuite(Suite):
         """Make it, and use it once."""
         for sample in self.samples():
             self._run(sample.graph(), *sample.arrays)
+
+    def results(self) -> Mapping[str, Any]:
+        """Return the values of the samples."""
+        return {"values": [self._run(sample.graph(), *sample.arrays) for sample in self.samples()]}
 
     def test_the_backend_finds_the_kernel(self) -> None:
         """Add a record of the kind lowering, named op.backend, and install the project."""

@@ -171,6 +171,11 @@ def _settings(hook: Hook) -> dict[str, Any]:
     return {name: value for name, value in attributes(hook).items() if not callable(value)}
 
 
+def _values_at(address: str, value: Any) -> Mapping[str, Any]:
+    """Return the values that are given at an address, or for a pattern."""
+    return {address: value} if literal(address) else value
+
+
 class HookSuite(Suite):
     """Conformance tests of a hook: inherit, and override :meth:`make`; also :meth:`environment` for another network."""
 
@@ -185,8 +190,11 @@ class HookSuite(Suite):
         return small_classifier(Sweep(), hooks=hooks)
 
     def values(self) -> dict[str, Any]:
-        """Return the values for the hook to read, by address; 0.5 each by default."""
-        return dict.fromkeys(self.make().reads, 0.5)
+        """Return the values for the hook to read, by address; by default, 0.5 at each, and none for a pattern.
+
+        Give those that match a pattern by their addresses, or in a mapping under the pattern.
+        """
+        return {address: 0.5 for address in self.make().reads if literal(address)}
 
     def desk(self, values: dict[str, Any] | None = None) -> Desk:
         """Return a context for the hook alone; override it for hooks that need samples and outputs of other shapes."""
@@ -195,7 +203,10 @@ class HookSuite(Suite):
     def run(self, hook: Hook | None, late: bool = False) -> Seen:
         """Train with a hook, and with one that publishes its reads, ``late``: from the second epoch."""
         seen, given = Seen(), self.values()
-        own = {a: given.get(a, 0.5) for a in (reads(hook) if hook else ()) if literal(a)}
+        read = reads(hook) if hook else ()
+        own = {a: given.get(a, 0.5) for a in read if literal(a)}
+        single = {a: x for pattern, value in given.items() for a, x in _values_at(pattern, value).items()}
+        own |= {a: value for a, value in single.items() if any(matches(pattern, a) for pattern in read)}
         own = {a: value for a, value in own.items() if a not in TIMES and not a.startswith(NATIVE)}
         own = {a: value for a, value in own.items() if not any(matches(p, a) for p in (hook.writes if hook else ()))}
         does = lambda context: [context.publish(address, value) for address, value in own.items()]  # noqa: E731
@@ -227,7 +238,7 @@ class HookSuite(Suite):
         assert hook.on_error in ("fail", "mute", "ignore")
 
     def test_it_runs_before_anything_has_been_published(self) -> None:
-        """Expect None from context.read()."""
+        """Expect None from context.read(), and no values for a pattern."""
         self.make().fire(self.desk())
         self.make().at_end(self.desk())
 
@@ -269,7 +280,7 @@ class HookSuite(Suite):
         )
 
     def test_it_runs_in_a_session_in_which_what_it_reads_comes_late(self) -> None:
-        """Expect None from context.read() until there is a value."""
+        """Expect None from context.read() until there is a value, and no values for a pattern."""
         self.run(self.make(), late=True)
 
     def test_it_keeps_nothing_on_itself(self) -> None:

@@ -25,7 +25,7 @@ from attrs import frozen
 
 from sigma_kernel.arrays import read_only
 from sigma_kernel.contracts import CostLayer, Layer, Parameter
-from sigma_kernel.errors import SigmaError
+from sigma_kernel.errors import SigmaError, SigmaGraphError
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
 from sigma_kernel.graph.node import FLOATS, Graph, Node, Spec, symbol
@@ -92,10 +92,17 @@ class TracedLayer:
 
 
 def trace_layer(
-    layer: Layer, specs: Sequence[Spec], *, training: bool, precision: str = "float64", resolve: Resolve = by_name,
+    layer: Layer, specs: Sequence[Spec], *, training: bool, precision: str | None = None, resolve: Resolve = by_name,
     weighted: bool = False,
 ) -> TracedLayer:  # fmt: skip
-    """Trace a layer on inputs of these shapes, the batch included; the last one may be the sample weights of a cost."""
+    """Trace a layer on inputs of these shapes, the batch included; the last one may be the sample weights of a cost.
+
+    Its parameters are of ``precision``, by default that of the floats among the specs, or float64 if there are none.
+
+    Raises:
+        SigmaGraphError: If the specs have floats of another dtype, or of several.
+    """
+    precision = _precision(specs, precision)
     inputs = [symbol(spec.shape, spec.dtype, f"input {i}") for i, spec in enumerate(specs)]
     words = [symbol(shape, "uint32", name) for shape, name in WORDS]
     shapes = Shapes()
@@ -112,10 +119,23 @@ def trace_layer(
     return TracedLayer(Graph(nodes, outputs), names, shapes, len(inputs), totals, tuple(trace.state))
 
 
+def _precision(specs: Sequence[Spec], precision: str | None) -> str:
+    """Return the dtype of a layer's numbers, which is that of all floats among the specs of its inputs."""
+    dtypes = dict.fromkeys(spec.dtype for spec in specs if spec.dtype in FLOATS)
+    dtype = precision or next(iter(dtypes), "float64")
+    if {*dtypes} <= {dtype}:
+        return dtype
+    got = f"the floats of its inputs are {' and '.join(dtypes)}"
+    raise SigmaGraphError(
+        f"trace_layer: {got}, and its numbers {dtype}. Pass specs of one dtype, and no other precision."
+    )
+
+
 def trace_prediction(cost: CostLayer, specs: Sequence[Spec]) -> TracedLayer:
     """Trace the prediction of a cost, as ``0-it``: its graph takes an output, then the values of the cost."""
     inputs = [symbol(spec.shape, spec.dtype, f"input {i}") for i, spec in enumerate(specs)]
-    trace, output = Trace(by_name, False, None, "float64"), symbol(specs[0].shape, specs[0].dtype, "output")
+    precision = _precision(specs, None)
+    trace, output = Trace(by_name, False, None, precision), symbol(specs[0].shape, specs[0].dtype, "output")
     trace.run("0-it", "0-it", cost, inputs)
     prediction = trace.predict("0-it", cost, output)
     rest = [node for node in Graph((), (prediction,)) if node.op == "input" and node is not output]

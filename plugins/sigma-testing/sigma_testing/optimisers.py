@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import pickle
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import (
     GradientOptimiser,
     Modifier,
+    Objective,
     Optimiser,
     Schedule,
     Slot,
@@ -33,7 +35,7 @@ from sigma_kernel.contracts import (
     Update,
 )
 from sigma_kernel.contracts.optimisation import COUNT
-from sigma_kernel.errors import SigmaComponentError
+from sigma_kernel.errors import SigmaComponentError, SigmaConfigError
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.meaning import interpret
 from sigma_kernel.graph.namespace import numpy_namespace
@@ -251,7 +253,8 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     declared = {name for _, name in objective.slots}
     names = ", ".join(sorted({*declared, *live_settings(optimiser)}))
     try:
-        update = optimiser.build(objective)
+        given = optimiser.transform_objective(objective)
+        update = optimiser.build(given)
     except KeyError as error:
         where = f"optimiser: {error} is neither a slot nor a live setting (declared are {names})"
         raise SigmaComponentError(f"{where}. Correct the name, or declare it.") from error
@@ -259,7 +262,45 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     if undeclared:
         where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
         raise SigmaComponentError(f"{where} (declared are {names}). Declare it, or do not return it.")
-    return optimiser.complete_update(update, objective)
+    return optimiser.complete_update(update, given)
+
+
+@define(eq=False)
+class Reverse(Transform):
+    """Turn all gradients, and count how often."""
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        """Declare the count."""
+        return {"count": Slot(0.0, ())}
+
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Transformed:
+        """Return the gradients with the other sign, and one more."""
+        counts = {(a, "count"): objective.slot(a, f"{owner}.count") + 1.0 for a in gradients}
+        return Transformed({address: -gradient for address, gradient in gradients.items()}, counts)
+
+
+@define(eq=False)
+class Bowl:
+    """An objective of one parameter in NumPy, for the arithmetic of an optimiser without Sigma.
+
+    The loss is ``0.5 * sum(curvature * (x - lowest)^2)``: its Hessian is the diagonal ``curvature``.
+    """
+
+    start: np.ndarray
+    lowest: np.ndarray
+    curvature: np.ndarray
+
+    def loss(self, x: np.ndarray) -> float:
+        """Return the loss at a point."""
+        return float(0.5 * np.sum(self.curvature * (x - self.lowest) ** 2))
+
+    def gradient(self, x: np.ndarray) -> np.ndarray:
+        """Return the gradient at a point."""
+        return np.asarray(self.curvature * (x - self.lowest))
+
+    def trace_loss(self, parameters: Mapping[str, Node]) -> Node:
+        """Return the loss as a graph, of the parameter ``x``."""
+        return 0.5 * f.sum(f.square(parameters["x"] - self.lowest) * self.curvature)
 
 
 # -- suites ------------------------------------------------------------------------------------------------------------
@@ -271,6 +312,14 @@ class OptimiserSuite(DeterministicSuite):
     @abstractmethod
     def make(self) -> Optimiser:
         """Return the optimiser under test, with settings suited to losses around 1."""
+
+    def expected_steps(self, bowl: Bowl) -> Sequence[np.ndarray] | None:
+        """Return the parameter after each of a few steps from ``bowl.start``, computed without Sigma.
+
+        By default None: nothing is compared. An optimiser that uses gradients at the current parameters alone may have
+        a :class:`GradientOptimiserSuite`, whose ``expected`` receives them.
+        """
+        return None
 
     def use(self) -> None:
         """Make it, and use it once."""
@@ -285,6 +334,19 @@ class OptimiserSuite(DeterministicSuite):
         """Step against the gradient, and let make() return settings for losses around 1."""
         losses = Trial(self.make()).run(60)
         assert losses[-1] < losses[0]
+
+    @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
+    def test_its_steps_are_what_others_compute(self, scale: float) -> None:
+        """Compare the arithmetic of build() with that of expected_steps()."""
+        draw = np.random.default_rng(4)
+        bowl = Bowl(draw.normal(size=7), draw.normal(size=7), scale * draw.uniform(0.5, 2.0, 7))
+        wanted = self.expected_steps(deepcopy(bowl))
+        assert wanted is None or len(wanted), "expected_steps() must return the parameter after each of some steps"
+        plain = evolve(self.make(), schedules={}, transforms={}, modifiers={})
+        trial = Trial(plain, bowl.trace_loss, {"x": bowl.start})
+        for step, values in enumerate(() if wanted is None else wanted, 1):
+            trial.run(1)
+            np.testing.assert_allclose(trial.values["x"], values, rtol=1e-7, atol=1e-12, err_msg=f"step {step}")
 
     def test_frozen_parameters_are_untouched(self) -> None:
         """Update the parameters of the objective only."""
@@ -380,6 +442,21 @@ class OptimiserSuite(DeterministicSuite):
         others = [(usual.slots[key], value) for key, value in moved.slots.items() if key[1] != slot]
         pairs = [*others, *((usual.values[address], value) for address, value in moved.values.items())]
         return any(not np.array_equal(*pair) for pair in pairs)
+
+    def test_transforms_act_or_are_refused(self) -> None:
+        """Compute with objective.gradients(), and override neither transform_objective() nor complete_update()."""
+        optimiser = evolve(self.make(), transforms={})
+        usual = Trial(optimiser)
+        try:
+            turned = Trial(evolve(optimiser, transforms={"reverse": Reverse()}))
+        except SigmaConfigError:  # such as that of one without gradients
+            return
+        usual.run(self.steps)
+        turned.run(self.steps)
+        same = [address for address in START if np.array_equal(usual.values[address], turned.values[address])]
+        assert not same, f"a transform that turns all gradients changes nothing in {', '.join(same)}"
+        counts = {address: float(turned.slots[address, "transforms.reverse.count"]) for address in START}
+        assert {*counts.values()} == {float(self.steps)}, f"slots of a transform stay as they are (got {counts})"
 
     def test_the_order_of_parameters_does_not_matter(self) -> None:
         """Treat the parameters alike, wherever they stand."""

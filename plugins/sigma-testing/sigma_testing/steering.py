@@ -40,6 +40,7 @@ from sigma_kernel.graph.node import Node, Spec
 from sigma_testing.null import NullBackend
 from sigma_testing.suite import Suite, alike
 from sigma_training.data.dataset import Rows
+from sigma_training.hooks.order import look_up
 from sigma_training.minimisation import Plain
 from sigma_training.trainer import expect_trainer
 
@@ -105,8 +106,8 @@ class Desk:
         return self.directions.get(address, "lower" if address.endswith("loss") else "")
 
     def read(self, address: str) -> Any:
-        """Return the value at an address, or None."""
-        return self.values.get(address)
+        """Return the value at an address, or None; for a pattern, all values that match, or what is kept under it."""
+        return self.values[address] if address in self.values else look_up(self.values, address)
 
     def write(self, name: str, data: bytes) -> Path | None:
         """Write a file, if there is a folder."""

@@ -29,7 +29,7 @@ IMPORTS = """
     from attrs import define
     from sigma_kernel import Layer
     from sigma_kernel.contracts import Encoder, GradientOptimiser
-    from sigma_testing import EncoderSuite, LayerSuite, OptimiserSuite
+    from sigma_testing import BackendSuite, EncoderSuite, LayerSuite, LoweringSuite, NullBackend, OptimiserSuite, Sample
     from sigma_testing.suite import Suite
 """
 COMPONENTS = """
@@ -62,6 +62,18 @@ COMPONENTS = """
         def names(self, column, state):
             return (column,)
 
+    class Turns(NullBackend):
+        by = 1.0
+
+        def to_host(self, array):
+            return (super().to_host(array) * self.by).astype(array.dtype)
+
+    class OfKernel(LoweringSuite):
+        name = "null"
+
+        def samples(self):
+            return [Sample("tanh", (np.linspace(-1.0, 1.0, 8),))]
+
     class OfEncoder(EncoderSuite):
         def column(self):
             return pa.array([*"abcdefgh"])
@@ -83,6 +95,25 @@ SUITES = f"""
     class TestEncoder(OfEncoder):
         def make(self):
             return Codes()
+
+    class TestBackend(BackendSuite):
+        def make(self):
+            return Turns()
+
+    class TestKernel(OfKernel):
+        def make(self):
+            return Turns()
+
+    class TurnsBySet(Turns):
+        by = {ORDER} / 1e7
+
+    class TestFaultOfBackend(BackendSuite):
+        def make(self):
+            return TurnsBySet()
+
+    class TestFaultOfKernel(OfKernel):
+        def make(self):
+            return TurnsBySet()
 
     class TestFaultOfLayer(LayerSuite):
         def make(self):
@@ -125,17 +156,18 @@ def order(seed: str) -> str:
 def test_planted_orders_of_sets_are_found_and_right_components_pass(tmp_path: Path, seed: str, other: str) -> None:
     assert order(seed) != order(other)
     outcomes, output = run(tmp_path, SUITES, seed=seed)
-    right, wrong = ("Layer", "Optimiser", "Encoder"), ("FaultOfLayer", "FaultOfOptimiser", "FaultOfEncoder")
-    expected = {f"Test{name}": "PASSED" for name in right} | {f"Test{name}": "FAILED" for name in wrong}
+    right = ("Layer", "Optimiser", "Encoder", "Backend", "Kernel")
+    expected = {f"Test{x}": "PASSED" for x in right} | {f"TestFaultOf{x}": "FAILED" for x in right}
     assert outcomes == expected, output
-    for names in ("gradients, values in evaluation, values in training.", "losses, parameters.", "state, values."):
+    evaluated = ("gradients, values in evaluation, values in training.", "losses, parameters.", "state, values.")
+    for names in (*evaluated, "large results, losses, state.", "values."):
         assert f"{SENTENCE}{names} Order what you take from a set of texts, as with sorted()." in output
 
 
 def test_it_works_with_workers_of_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist", reason="pytest-xdist is not installed")
     outcomes, output = run(tmp_path, SUITES, "-n2")
-    assert sorted(outcomes.values()) == ["FAILED"] * 3 + ["PASSED"] * 3, output
+    assert sorted(outcomes.values()) == ["FAILED"] * 5 + ["PASSED"] * 5, output
 
 
 def test_what_ends_the_process_is_named_and_the_next_suite_is_compared(tmp_path: Path) -> None:

@@ -27,6 +27,12 @@ def _lowest(hook: Any, context: Any) -> None:
         context.publish("lowest", context.memory["lowest"])
 
 
+def _lowest_of_all(hook: Any, context: Any) -> None:
+    values = context.read("validation.*")
+    if values:
+        context.publish("lowest", min(values.values()))
+
+
 @define(eq=False, kw_only=True)
 class Lowest(Hook):
     """Publish the lowest value so far, or do something that a hook may not."""
@@ -112,6 +118,17 @@ HOOKS: dict[str, tuple[Callable[[], Hook], str]] = {
     "a value that is not there yet": (
         also(lambda hook, context: context.read("validation.score") + 1.0),
         "test_it_runs_in_a_session_in_which_what_it_reads_comes_late"),
+    "right, of a pattern": (
+        lambda: Lowest(does=_lowest_of_all, reads=("validation.*",)), ""),
+    "a pattern of which nothing is there yet": (
+        lambda: Lowest(does=lambda hook, context: context.publish("lowest", min(context.read("validation.*").values())),
+                       reads=("validation.*",)),
+        "test_it_runs_before_anything_has_been_published"),
+    "None expected for a pattern": (
+        lambda: Lowest(does=lambda hook, context: _lowest_of_all(hook, context) if (
+            context.read("validation.*") is not None) and context.read("validation.*")["validation.score"] else None,
+            reads=("validation.*",)),
+        "test_it_runs_in_a_session_in_which_what_it_reads_comes_late"),
     "memory on itself": (also(_counts), "test_it_keeps_nothing_on_itself"),
     "memory in a field": (Rebinds, "test_it_keeps_nothing_on_itself"),
     "memory in a slot": (RebindsASlot, "test_it_keeps_nothing_on_itself"),
@@ -147,6 +164,9 @@ def test_a_fault_in_a_hook_is_caught(name: str) -> None:
     class Suite(HookSuite):
         def make(self) -> Hook:
             return HOOKS[name][0]()
+
+        def values(self) -> dict[str, Any]:
+            return {"validation.score": 0.5}
 
     check_caught(Suite(), HOOKS[name][1])
 

@@ -16,6 +16,7 @@ from sigma_kernel import (
     Initialiser,
     Modifier,
     Node,
+    Optimiser,
     Parameter,
     Schedule,
     Slot,
@@ -28,8 +29,10 @@ from sigma_kernel import (
 from sigma_kernel.errors import SigmaComponentError
 from sigma_kernel.graph.node import symbol
 from sigma_testing import (
+    Bowl,
     GradientOptimiserSuite,
     ModifierSuite,
+    OptimiserSuite,
     RandomInitialiserSuite,
     ScheduleSuite,
     TransformSuite,
@@ -90,6 +93,17 @@ class ByOrder(Heavy):
         made = super().build(objective)
         scaled = {a: p * (1.0 - 1e-3 * i) for i, (a, p) in enumerate(made.parameters.items())}
         return Update(scaled, made.slots)
+
+
+class IgnoresTransforms(Heavy):
+    def transform_objective(self, objective: Any) -> Any:
+        return objective
+
+
+class KeepsSlotsOfTransforms(Heavy):
+    def complete_update(self, update: Update, objective: Any) -> Update:
+        done = super().complete_update(update, objective)
+        return Update(done.parameters, {at: objective.slot(*at) if "." in at[1] else x for at, x in done.slots.items()})
 
 
 class MovesWhatIsFrozen(Heavy):
@@ -160,6 +174,8 @@ OPTIMISERS: dict[str, tuple[Callable[[], GradientOptimiser], str]] = {
             g * f.where(f.greater(step, 10.0), 1.1, 1.0), p, v, step, *rest)),
         "test_a_released_parameter_takes_the_steps_of_a_new_one"),
     "uphill": (lambda: Heavy(rule=lambda g, *rest: momentum(-g, *rest)), "test_the_loss_falls"),
+    "no transforms": (IgnoresTransforms, "test_transforms_act_or_are_refused"),
+    "transforms that are not updated": (KeepsSlotsOfTransforms, "test_transforms_act_or_are_refused"),
     "a frozen parameter": (MovesWhatIsFrozen, "test_frozen_parameters_are_untouched"),
     "a division by the gradient": (
         lambda: Heavy(rule=lambda g, *rest: momentum(g * g / g, *rest)),
@@ -184,6 +200,74 @@ def test_a_fault_in_an_optimiser_is_caught(name: str) -> None:
             return np.asarray(start - 0.01 * np.cumsum(velocity, axis=0))
 
     check_caught(Suite(), OPTIMISERS[name][1])
+
+
+@define(eq=False)
+class Aware(Optimiser):
+    """The gradient at the worst point nearby, with a rule that may be wrong."""
+
+    rule: Callable[..., tuple[Any, Any]] = lambda p, g, norm, rate, radius: (p + radius * g / norm, rate)
+    learning_rate: float = live(0.1, low=0.0)
+    radius: float = live(0.05, low=0.0)
+
+    def build(self, objective: Any) -> Update:
+        here = objective.gradients()
+        norm = f.sqrt(sum((f.sum(g * g) for g in here.values()), start=1e-30))
+        points = {
+            a: self.rule(p, here[a], norm, *(objective.setting(a, n) for n in ("learning_rate", "radius")))
+            for a, p in objective.parameters.items()
+        }
+        there = objective.gradients({a: point for a, (point, _) in points.items()})
+        return Update({a: p - points[a][1] * there[a] for a, p in objective.parameters.items()})
+
+
+STEPS = "test_its_steps_are_what_others_compute"
+OVERRIDING: dict[str, tuple[Callable[[], Optimiser], str]] = {
+    "right": (Aware, ""),
+    "half the radius": (lambda: Aware(lambda p, g, norm, rate, radius: (p + 0.5 * radius * g / norm, rate)), STEPS),
+    "the norm of the square": (lambda: Aware(lambda p, g, norm, rate, radius: (p + radius * g / norm**2, rate)), STEPS),
+    "the other side": (lambda: Aware(lambda p, g, norm, rate, radius: (p - radius * g / norm, rate)), STEPS),
+    "a rate that is a little too large": (
+        lambda: Aware(lambda p, g, norm, rate, radius: (p + radius * g / norm, rate * (1.0 + 1e-5))), STEPS),
+    "short gradients only": (
+        lambda: Aware(lambda p, g, norm, rate, radius: (p + radius * g / norm, f.where(f.less(norm, 10.0), rate, 0.0))),
+        STEPS),
+}  # fmt: skip
+
+
+class AwareSuite(OptimiserSuite):
+    def make(self) -> Optimiser:
+        return Aware()
+
+    def expected_steps(self, bowl: Bowl) -> list[np.ndarray]:
+        points = [bowl.start]
+        for _ in range(3):
+            slope = bowl.gradient(points[-1])
+            points.append(points[-1] - 0.1 * bowl.gradient(points[-1] + 0.05 * slope / np.linalg.norm(slope)))
+        return points[1:]
+
+
+@pytest.mark.parametrize("name", OVERRIDING)
+def test_a_fault_in_an_optimiser_that_overrides_build_is_caught(name: str) -> None:
+    class Suite(AwareSuite):
+        def make(self) -> Optimiser:
+            return OVERRIDING[name][0]()
+
+    check_caught(Suite(), OVERRIDING[name][1])
+
+
+def test_values_that_are_expected_and_wrong_are_caught_as_well() -> None:
+    class Suite(AwareSuite):
+        def expected_steps(self, bowl: Bowl) -> list[np.ndarray]:
+            return [*super().expected_steps(bowl)[:-1], bowl.start]
+
+    class Nothing(AwareSuite):
+        def expected_steps(self, bowl: Bowl) -> list[np.ndarray]:
+            return []
+
+    for suite, said in ((Suite(), "step 3"), (Nothing(), "must return the parameter after each of some steps")):
+        with pytest.raises(AssertionError, match=said):
+            suite.test_its_steps_are_what_others_compute(1.0)
 
 
 class DeclaresNodes(Heavy):

@@ -28,8 +28,16 @@ from sigma_training.session.session import Session
 from sigma_training.session.state import TIMED
 
 
+class NamedResume(Lifecycle):
+    """A lifecycle that names in its journal who resumes it, and resumes for nobody in the same way."""
+
+    def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
+        """Go on from the checkpoint that was restored."""
+        self.resume_for("", run, journal, edits, log, paused)
+
+
 @define(eq=False)
-class SessionLifecycle(Lifecycle):
+class SessionLifecycle(NamedResume):
     """The lifecycle of a session, which an operator trains."""
 
     session: Session
@@ -208,11 +216,13 @@ class SessionLifecycle(Lifecycle):
         self._restored = resuming.restore_newest(run, self.session, journal, edits, log)
         return self._restored is not None and journal.reaches(self._restored[1])
 
-    def resume(self, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool) -> None:
-        """Go on from the checkpoint that was restored."""
+    def resume_for(
+        self, who: str, run: StoredRun, journal: Excerpt, edits: Sequence[str], log: Log, paused: bool
+    ) -> None:
+        """Go on from the checkpoint that was restored; the row of it names who did that."""
         self.session.recorder.forget_early()  # the restored journal replaces them
         self.attach(run)
-        resuming.resume(run, self.session, journal, self._restored, edits, log, paused)
+        resuming.resume(run, self.session, journal, self._restored, edits, log, paused, who)
 
     def replay(self, run: StoredRun, journal: Excerpt, log: Log) -> None:
         """Replay the journal as training goes on, and compare."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import functions as f
-from sigma_kernel.clock import every
+from sigma_kernel.clock import after, every
 from sigma_kernel.contracts import HookContext, Metric
 from sigma_kernel.criteria import when
 from sigma_kernel.environment import Environment
@@ -63,6 +63,20 @@ def test_values_outside_all_declared_patterns_are_refused() -> None:
         pytest.raises(SigmaConfigError, match="reads 'size.a', which nothing here publishes"),
     ):
         sigma.prepare()
+
+
+@pytest.mark.parametrize("how", [{}, {"background": True}, {"scope": "local"}])
+def test_a_pattern_is_read_as_a_mapping_that_is_empty_before_anything_is_published(how: dict[str, Any]) -> None:
+    seen: list[Any] = []
+    look = Do(
+        does=lambda context: seen.append((context.moment.epoch, context.read("sizes.*"), context.read("sizes.a"))),
+        reads=["sizes.*", "sizes.a"], **how,
+    )  # fmt: skip
+    later = Do(does=lambda context: context.publish("sizes.a", 3), writes=["sizes.*"], every=after(2, "epoch"))
+    with small_environment(Sweep(), hooks={"look": look, "later": later}) as sigma:
+        sigma.trainer("trainer").fit(epochs=3)
+    assert seen[0] == (1, {}, None)
+    assert seen[-1] == (3, {"sizes.a": 3}, 3)
 
 
 # -- settable numbers --------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sigma_kernel.plugins.catalogue import catalogue
-from sigma_kernel.plugins.specs import KINDS
+from sigma_kernel.plugins.specs import KINDS, is_kind, place_of
 from sigma_kernel.tables import align_rows
 from sigma_run.launcher.later import lazy_function
 from sigma_run.launcher.output import document, json_option, table, toml
@@ -19,8 +19,16 @@ describe = lazy_function("sigma_run.config.description:describe")  # heavy impor
 WIDE = 100  # columns of text at most
 
 
+class KindArgument(click.Choice[str]):
+    """One of the kinds of the kernel, or of a plugin."""
+
+    def convert(self, value: str, parameter: click.Parameter | None, context: click.Context | None) -> str:
+        """Return the kind; refuse another word, and name the kinds of the kernel."""
+        return value if is_kind(value) else super().convert(value, parameter, context)
+
+
 @click.command()
-@click.argument("kind", required=False, type=click.Choice(list(KINDS)), metavar="[KIND]")
+@click.argument("kind", required=False, type=KindArgument(list(KINDS)), metavar="[KIND]")
 @click.argument("name", required=False)
 @json_option
 def components(kind: str | None, name: str | None, as_json: bool) -> None:
@@ -29,8 +37,7 @@ def components(kind: str | None, name: str | None, as_json: bool) -> None:
         description = describe(kind, name)
         document(description) if as_json else _show(description)
         return
-    rank = list(KINDS).index
-    records = sorted(catalogue().components(kind), key=lambda c: (rank(c.kind), c.name, c.distribution))
+    records = sorted(catalogue().components(kind), key=lambda c: (place_of(c.kind), c.name, c.distribution))
     if as_json:
         document({"components": [component._asdict() for component in records]})
     else:

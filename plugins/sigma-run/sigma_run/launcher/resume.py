@@ -47,6 +47,7 @@ FIXED = ("run.seed", "run.precision", "run.folder", "run.name")
 )
 @click.option("--monitor", "monitors", metavar="NAME", multiple=True, help="Add this monitor (repeatable).")
 @click.option("--paused", is_flag=True, help="Stay paused until a monitor sends a command.")
+@click.option("--who", default="", metavar="NAME", help="Who resumes it, for the journal.")
 @parallel_option
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 @json_option
@@ -59,6 +60,7 @@ def resume(
     checkpoint: int | str | None,
     monitors: tuple[str, ...],
     paused: bool,
+    who: str,
     parallel: int,
     quiet: bool,
     as_json: bool,
@@ -69,21 +71,20 @@ def resume(
     continues. Members of a study that have not ended continue, or begin.
     """
     if is_study(run):
-        changes = (overrides, backend, data, epochs, checkpoint, paused)
+        changes = (overrides, backend, data, epochs, checkpoint, paused, who or None)
         return resume_study(run, monitors, changes, parallel, as_json, quiet)
     refuse_parallel(parallel)
     described = _change(described_in(run), overrides)
     if backend is not None:
         described = override(described, f"run.backend={toml(backend)}", "--backend")
-    more = totals(described, epochs)
-    for assignment in more:
+    for assignment in (more := totals(described, epochs)):
         described = override(described, assignment, "--epochs")
     described, places = (described, []) if data is None else move_data(understood(described), data)
     edits = [*overrides, *([] if backend is None else [f"run.backend={backend}"]), *more, *places]
     configuration = understood(add_monitors(described, monitors))
     with open_environment(configuration, run) as environment:
         check_steered(environment, quiet, paused)
-        environment.resume(run.absolute(), edits, _warn, paused)
+        environment.resume(run.absolute(), edits, _warn, paused, who)
         if checkpoint is not None:
             _rewind(environment, run, checkpoint)
         if not quiet:

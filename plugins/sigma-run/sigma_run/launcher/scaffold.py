@@ -23,6 +23,7 @@ SERIES = __version__.rpartition(".")[0]  # the first minor version that a new pl
 FUNCTIONS = ("activation", "lowering", "op", "panel", "recipe", "verb")  # kinds whose component is no class
 VARIANTS = {  # templates besides that of a kind
     "cost": "layer",
+    "joint-optimiser": "optimiser",
     "stateful-optimiser": "optimiser",
     "transform": "modifier",
 }

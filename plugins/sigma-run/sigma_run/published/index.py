@@ -17,7 +17,7 @@ from attrs import asdict, field, frozen
 
 from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_kernel.plugins.discovery import normal
-from sigma_kernel.plugins.specs import API_VERSION, KINDS
+from sigma_kernel.plugins.specs import API_VERSION, place_of
 
 PATH = Path(__file__).with_name("index.json")
 FORMS = {
@@ -121,7 +121,6 @@ def update_index(folder: Path, offered: Mapping[str, Mapping[str, str]], path: P
     """Return the text of an index with the rows of the project's own rooms; those of others are unchanged."""
     rows = {row["distribution"]: row for row in json.loads(path.read_text("utf-8"))["plugins"]}
     rows |= {row.distribution: asdict(row) for row in list_rooms(folder, offered)}
-    order = [*KINDS]
     for row in rows.values():
-        row["kinds"] = dict(sorted(row["kinds"].items(), key=lambda pair: order.index(pair[0])))
+        row["kinds"] = dict(sorted(row["kinds"].items(), key=lambda pair: place_of(pair[0])))
     return json.dumps({"format": 1, "plugins": [rows[name] for name in sorted(rows)]}, indent=1) + "\n"

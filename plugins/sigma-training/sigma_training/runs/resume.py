@@ -68,6 +68,7 @@ def resume(
     edits: Sequence[str],
     log: Log,
     paused: bool,
+    who: str = "",
 ) -> None:
     """Replay the journal after the checkpoint that a session was restored from, or all of it.
 
@@ -94,7 +95,7 @@ def resume(
     row = {"event": RESUMED, "from": session.moment.iteration, "at": position, "edits": list(edits)}
     every = tail([*without_workers(rows), row], position)
     left = [load_fields(row) for row in every if not is_overridden(row, edited)]
-    written = {**row, "configuration": recorder.journal.configuration}
+    written = {**row, "configuration": recorder.journal.configuration, **({"who": who} if who else {})}
     session.replayer.resume(Replay(deque(left)) if left else None, written, paused)
 
 

@@ -116,7 +116,8 @@ class HookView(MeasuringContext):
         values: dict[str, Any] = {}
         for address in reads(hook):
             value = run.lookup(address, self.scope)
-            values |= {address: value} if literal(address) else value
+            single = {} if value is None else {address: value}  # None would be a value that a pattern matches
+            values |= single if literal(address) else value
         return HookCall(
             self.name, self.scope, hook, self.moment, run.recorder.stored if place == BACKGROUND else None,
             known=deepcopy(values),
