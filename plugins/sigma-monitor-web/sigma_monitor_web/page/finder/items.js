@@ -38,6 +38,7 @@ const ACTIONS = [
   [null, "find.axis.iteration", "", along("iteration")],
   [null, "find.axis.epoch", "", along("epoch")],
   [null, "find.axis.clock", "", along("clock")],
+  [null, "find.axis.time", "", along("time")],
   [null, "find.chart", "", onCharts(press("#add-chart"))],
   [null, "find.theme", "T", nextTheme],
   [null, "find.language", "", nextLanguage],
