@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 import sys
 import threading
+import time
 from base64 import b64decode
 from collections import deque
 from collections.abc import Mapping, Sequence
