@@ -19,6 +19,10 @@ SAID = """() => {
             if (seen(one)) found.add(one.getAttribute(name).trim());
     return [...found];
 }"""
+CUT = """() => [".top", ".deck", ".score-bar"].filter((bar) => {
+    const right = document.querySelector(bar).getBoundingClientRect().right + 1;
+    return [...document.querySelectorAll(`${bar} button`)].some((one) => one.getBoundingClientRect().right > right);
+})"""
 WORD = re.compile(r"[A-Za-zÄÖÜäöüß]{3,}+")
 PAGE = Path(str(files("sigma_monitor_web"))) / "page"
 KERNEL = (  # what the run has names for, and what the kernel says
@@ -58,6 +62,9 @@ def test_no_view_has_a_text_in_english(
     page.reload()
     page.get_by_text(connected, exact=True).wait_for()
     assert page.locator("html").get_attribute("lang") == language
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.wait_for_timeout(500)
+    assert page.evaluate(CUT) == []
     own = [pattern(text) for text in texts_of(language)]
     left: dict[str, list[str]] = {}
     links = page.locator("header nav").get_by_role("link")
