@@ -70,10 +70,12 @@ class QuietServer(uvicorn.Server):
 class ServingLoop(Loop):
     """An event loop whose servers end a TLS handshake that takes longer than ``HANDSHAKE`` seconds."""
 
-    async def create_server(self, *arguments: Any, **more: Any) -> asyncio.Server:  # type: ignore[override]
+    async def create_server(self, *arguments: Any, **more: Any) -> asyncio.Server:
         """Create a server as any loop does; uvicorn has no setting for this limit."""
         limit = {"ssl_handshake_timeout": HANDSHAKE} if more.get("ssl") is not None else {}
-        return await super().create_server(*arguments, **limit, **more)
+        create: Any = super().create_server
+        server: asyncio.Server = await create(*arguments, **limit, **more)
+        return server
 
 
 def run_server(serving: Coroutine[Any, Any, None]) -> None:
