@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,23 +41,31 @@ def executable() -> str:
     named = os.environ.get("SIGMA_BROWSER")
     if named and not shutil.which(named):
         raise NoBrowserError(f"SIGMA_BROWSER={named}: there is no such program. Name a Chromium, or unset it.")
-    return named or _found() or _installed()
+    return named or install("chromium", NAMES, MISSING)
 
 
-def _found() -> str | None:
-    return next(filter(None, map(shutil.which, NAMES)), None)
+def install(package: str, names: Sequence[str], missing: str) -> str:
+    """Return the path of the first program there is of these names; install a package of Debian if there is none.
+
+    Raises NoBrowserError with ``missing`` if that cannot be done.
+    """
+    return _find(names) or _install(package, names, missing)
 
 
-def _installed() -> str:
+def _find(names: Sequence[str]) -> str | None:
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+def _install(package: str, names: Sequence[str], missing: str) -> str:
     if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise NoBrowserError(MISSING.format(why="it cannot be installed without root and apt-get"))
+        raise NoBrowserError(missing.format(why="it cannot be installed without root and apt-get"))
     quiet, said = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, ""
-    for words in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
+    for words in (["update"], ["install", "-y", "--no-install-recommends", package]):
         done = subprocess.run(["apt-get", "-q", *words], env=quiet, capture_output=True, text=True, check=False)
         said = " ".join(line for line in done.stderr.splitlines() if line.startswith("E:"))
-    found = _found()
+    found = _find(names)
     if found is None:
-        raise NoBrowserError(MISSING.format(why=f"apt-get does not install it ({said or 'without a reason'})"))
+        raise NoBrowserError(missing.format(why=f"apt-get does not install it ({said or 'without a reason'})"))
     return found
 
 

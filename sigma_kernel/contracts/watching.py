@@ -16,6 +16,7 @@ from sigma_kernel.contracts.media import MediaEntry
 from sigma_kernel.contracts.steering import RowHistory, RowLosses
 from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch, Window
 from sigma_kernel.graph.reprs import brief
+from sigma_kernel.periods import Period
 from sigma_kernel.settings import Settled
 
 
@@ -172,6 +173,9 @@ class TrainerView(Protocol):
 
     def branches(self) -> list[Branch]:
         """Return the branches of its history, the present one last."""
+
+    def periods(self) -> list[Period]:
+        """Return when it trained without a pause, in order; none of runs of earlier versions, which held no times."""
 
     def media(self) -> list[MediaEntry]:
         """Return what media hooks have published, on all branches, in order of branches and iterations."""

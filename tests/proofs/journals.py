@@ -12,7 +12,8 @@ from tests.proofs.parameters import empty_folder
 
 FILE = Path(__file__).with_name("journal.txt")
 SCRIPTS = (commands, failed, resumed)
-DIFFERENT = ("seconds", "hash", "at")  # the wall clock, the chain of rows, and a number of rows with digests
+# the wall clock, the chain of rows, and a number of rows with digests
+DIFFERENT = ("seconds", "time", "to_seconds", "hash", "at")
 
 
 @cache

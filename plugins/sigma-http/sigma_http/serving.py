@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from typing import Any
@@ -14,9 +15,15 @@ from starlette.types import ASGIApp
 
 from sigma_kernel.errors import SigmaStateError
 
+if sys.platform == "win32":
+    from asyncio import ProactorEventLoop as Loop
+else:
+    from asyncio import SelectorEventLoop as Loop
+
 FIRST, MANY = 8470, 30  # the ports to try first, in this order
 IDLE = 200  # connections without a request; beyond, the oldest are closed
 LOOK = 0.1  # seconds between two checks of ``over``
+HANDSHAKE = 10.0  # seconds of a TLS handshake; asyncio would wait for a silent client for a minute
 
 
 def is_loopback(host: str) -> bool:
@@ -58,6 +65,23 @@ class QuietServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Handle none."""
         yield
+
+
+class ServingLoop(Loop):
+    """An event loop whose servers end a TLS handshake that takes longer than ``HANDSHAKE`` seconds."""
+
+    async def create_server(self, *arguments: Any, **more: Any) -> asyncio.Server:
+        """Create a server as any loop does; uvicorn has no setting for this limit."""
+        limit = {"ssl_handshake_timeout": HANDSHAKE} if more.get("ssl") is not None else {}
+        create: Any = super().create_server
+        server: asyncio.Server = await create(*arguments, **limit, **more)
+        return server
+
+
+def run_server(serving: Coroutine[Any, Any, None]) -> None:
+    """Run the coroutine of a server, such as :func:`serve_until`, in the calling thread."""
+    with asyncio.Runner(loop_factory=ServingLoop) as runner:
+        runner.run(serving)
 
 
 async def serve_until(

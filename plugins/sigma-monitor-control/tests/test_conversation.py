@@ -15,6 +15,7 @@ import pytest
 
 from sigma_kernel import Moment, catalogue
 from sigma_kernel.contracts import AddressEntry, Branch, HookEntry, LayerEntry, StateEntry, TextValue, Ticket, WorkEntry
+from sigma_kernel.periods import Period
 from sigma_monitor_control.protocol import LONGEST, READS, STEERS, SUBSCRIBES, Conversation, subscriptions
 from sigma_testing import FakeView
 from sigma_testing.stores import media_entry
@@ -306,6 +307,17 @@ def test_the_branches_of_a_resumed_run_are_those_before_it_too(monkeypatch: pyte
     assert [(one["number"], one["parent"], one["start"]) for one in found] == [
         (0, None, 0), (1, 0, 10), (2, 1, 20), (3, 2, 30),
     ]  # fmt: skip
+
+
+def test_the_periods_of_a_trainer_are_objects_and_are_followed() -> None:
+    shown = view(trained=[Period(0, 1.5, 1000.0, 2.0)])
+    one = {"branch": 0, "second": 1.5, "time": 1000.0, "seconds": 2.0}
+    assert asked(Conversation(shown), "periods", trainer="trainer") == [one]
+    following = subscriptions.follow(shown)
+    assert following.event(0.0)["periods"] == [one]
+    assert "periods" not in (following.event(2.0) or {})
+    shown.trained.append(Period(0, 3.5, 1100.0))
+    assert following.event(4.0)["periods"] == [one, {**one, "second": 3.5, "time": 1100.0, "seconds": 0.0}]
 
 
 def test_records_of_a_trainer_are_objects() -> None:

@@ -22,7 +22,7 @@ PICTURES = 50  # new ones that are written at a look
 LARGEST = 2**22  # bytes of a picture file
 OWN = ("network", "optimiser", "optimisers", "hooks")  # below these, arrays are no pictures
 STARTS = ("begin", "resumed")  # events in the journal from which training continues
-MOMENT = ("trainer", "iteration", "epoch", "seconds")  # of a row of the journal
+MOMENT = ("trainer", "iteration", "epoch", "seconds", "time", "to_seconds")  # of a row of the journal
 
 
 @define(eq=False)

@@ -33,6 +33,7 @@ from sigma_kernel.contracts import (
 )
 from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
+from sigma_kernel.periods import Period, Periods
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
 from sigma_monitor_web.stored_work import describe_stored_work
@@ -235,6 +236,14 @@ class ArchivedTrainer:
             ):
                 branches.append(Branch(row["branch"], row.get("parent"), row.get("to", 0)))
         return branches
+
+    def periods(self) -> list[Period]:
+        """Return when it trained, by the times in the journal."""
+        periods = Periods()
+        for _, row in self.archive.read_rows():
+            if row.get("trainer") == self.name:
+                periods.take(row)
+        return periods.found
 
     def network(self) -> list[LayerEntry]:
         """Return the layers of the trained network; none if it cannot be loaded."""

@@ -26,6 +26,7 @@ from sigma_kernel.contracts import (
 )
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
+from sigma_kernel.periods import Period
 
 OVER = "the run is not training. Resume it first."
 
@@ -140,6 +141,10 @@ class EndedTrainer:
     def branches(self) -> list[Branch]:
         """Return the first."""
         return [Branch(0)]
+
+    def periods(self) -> list[Period]:
+        """Return none."""
+        return []
 
     def network(self) -> list[LayerEntry]:
         """Return no layers."""

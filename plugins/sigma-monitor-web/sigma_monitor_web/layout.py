@@ -20,7 +20,7 @@ from sigma_monitor_web.files import PAGE, PageFile, file
 MOST = 1 << 20  # bytes
 NAME = "layout.json"  # in a run folder
 VIEWS = ("train", "network", "data", "try", "runs", "journal")
-AXES = ("iteration", "epoch", "clock")
+AXES = ("iteration", "epoch", "clock", "time")
 MOST_SMOOTHING = 0.99
 TALL = (48, 2000)  # pixels of a chart
 COLUMNS = (1, 2, 3)

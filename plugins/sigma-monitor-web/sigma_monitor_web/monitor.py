@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
-import webbrowser
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +27,7 @@ from sigma_monitor_web.files import page
 from sigma_monitor_web.keys import Keys
 from sigma_monitor_web.layout import NAME, PageLayout, panels
 from sigma_monitor_web.listing import check_answer, describe_folder, reproduce_folder, select_results
+from sigma_monitor_web.opening import open_browser
 from sigma_monitor_web.reach import ServerReach
 from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.system import sampling
@@ -151,14 +150,6 @@ class WebMonitor(Monitor):
             application = Application(run, keys, page(), layout, own, self.base)
             yield WebServer(application, listener, self.host, self.reach)
         run.end()
-
-
-def open_browser(link: str) -> bool:
-    """Open a link in the browser; return whether it has a window, as a text browser would cover the terminal."""
-    windows = not sys.platform.startswith("linux") or any(
-        map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-    )
-    return windows and webbrowser.open(link)
 
 
 @define(eq=False)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from collections.abc import Callable
 
 from attrs import define, field
 
-from sigma_http.serving import address, serve_until
+from sigma_http.serving import address, run_server, serve_until
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.keys import READ, STEER
 from sigma_monitor_web.reach import ServerReach
@@ -42,4 +41,4 @@ class WebServer:
         sockets = {"ws": "websockets-sansio", "ws_max_size": LONGEST, "ws_max_queue": 4}
         guarded = self.application.guard_application(self.host, self.reach.names)
         more = {**sockets, **self.reach.server_settings()}
-        asyncio.run(serve_until(guarded, self.listener, over, self.application.lines.end, **more))
+        run_server(serve_until(guarded, self.listener, over, self.application.lines.end, **more))

@@ -12,7 +12,8 @@ from sigma_http.serving import listening
 from sigma_monitor_web.application import Application
 from sigma_monitor_web.files import page
 from sigma_monitor_web.layout import NAME, PageLayout, panels
-from sigma_monitor_web.monitor import WebMonitor, open_browser
+from sigma_monitor_web.monitor import WebMonitor
+from sigma_monitor_web.opening import open_browser
 from sigma_monitor_web.serving import WebServer
 from sigma_monitor_web.shelf import Shelf
 from sigma_run.launcher import say

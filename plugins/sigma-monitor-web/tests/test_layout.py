@@ -74,7 +74,7 @@ def test_a_layout_is_accepted(found: Any) -> None:
         (changed("tabs", 1, "panels", to="p"), r"tabs\[1\].panels: must be a list"),
         (changed("tabs", 1, "charts", to=[]), r"tabs\[1\].charts: only 'train' has charts"),
         (changed("tabs", 1, "smoothing", to=0.5), r"tabs\[1\].smoothing: only 'train' has charts"),
-        (changed("tabs", 0, "axis", to="time"), r"tabs\[0\].axis: there is no 'time'. There is iteration, epoch"),
+        (changed("tabs", 0, "axis", to="date"), r"tabs\[0\].axis: there is no 'date'. There is iteration, epoch"),
         (changed("tabs", 0, "smoothing", to=1), r"tabs\[0\].smoothing: must be a number from 0 to 0.99 \(got 1\)"),
         (changed("tabs", 0, "smoothing", to=float("nan")), r"tabs\[0\].smoothing: must be a number"),
         (changed("tabs", 0, "smoothing", to=True), r"tabs\[0\].smoothing: must be a number"),
@@ -112,7 +112,7 @@ def test_the_page_has_the_same_views_and_axes() -> None:
     assert [
         name for name, _ in re.findall(r'name: "(\w+)", component: (\w+)', (PAGE / "views/index.js").read_text())
     ] == [*VIEWS]
-    assert str([*AXES]).replace("'", '"') in (PAGE / "charts/bar.js").read_text()
+    assert str([*AXES]).replace("'", '"') in (PAGE / "charts/axis.js").read_text()
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The page as files: what it is made of, what it may load, and that every text exists in both languages."""
+"""The page as files: what it is made of, what it may load, and that every text exists in each language."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sigma_monitor_web.files import page
+
 PAGE = Path(str(files("sigma_monitor_web"))) / "page"
 VENDOR = PAGE / "vendor"
 OWN = sorted(path for path in PAGE.rglob("*.js") if not path.is_relative_to(VENDOR))
@@ -18,11 +20,12 @@ LICENCES = {"MIT": "Permission is hereby granted, free of charge", "Apache-2.0":
 MANIFEST = json.loads((VENDOR / "manifest.json").read_text())["files"]
 MODULES = pytest.mark.parametrize("path", OWN, ids=lambda path: str(path.relative_to(PAGE)))
 IMPORT = re.compile(r'^(?:import|export)\s[^;]*?from "([^"]++)";', re.MULTILINE)
-WORD = re.compile(r'^  "([a-z0-9._]++)": \["((?:[^"\\]|\\.)*+)", "((?:[^"\\]|\\.)*+)"\],$', re.MULTILINE)
 CALL = re.compile(r'\bt\("([a-z0-9._]++)"')
 EITHER = re.compile(r'\bt\([^"`)]++ \? "([a-z0-9._]++)" : (?:[a-z. ]++\? "([a-z0-9._]++)" : )?"([a-z0-9._]++)"')
 MADE = re.compile(r"\bt(?:\.has)?\(`([a-z0-9._]*+)\$\{[^}]++\}([a-z0-9._]*+)`")
-WORDS = {key: (english, german) for key, english, german in WORD.findall((PAGE / "words.js").read_text("utf-8"))}
+LANGUAGES = sorted((PAGE / "words").glob("*.json"))
+LANGUAGE = pytest.mark.parametrize("path", LANGUAGES, ids=lambda path: path.stem)
+WORDS = json.loads((PAGE / "words" / "en.json").read_text("utf-8"))["words"]
 
 
 class Elements(HTMLParser):
@@ -131,22 +134,48 @@ def test_the_modules_import_each_other_without_a_cycle():
 def test_a_module_is_short_and_begins_with_what_it_is_for(path):
     lines = path.read_text("utf-8").splitlines()
     assert lines[0].startswith("// ")
-    assert path.name == "words.js" or len(lines) <= 300
+    assert len(lines) <= 300
 
 
-def test_every_text_exists_in_english_and_german_with_the_same_blanks():
-    lines = (PAGE / "words.js").read_text("utf-8").splitlines()
-    assert sum(line.startswith('  "') for line in lines) == len(WORDS)  # none is written otherwise, or twice
-    for key, texts in WORDS.items():
-        assert all(texts), key
-        blanks = [set(re.findall(r"\{(\w+)\}", text)) for text in texts]
-        assert blanks[0] == blanks[1], key
-        assert texts[0].count("|") == texts[1].count("|"), key
+def test_the_page_speaks_three_languages_at_least():
+    assert {path.stem for path in LANGUAGES} >= {"en", "de", "fr"}
+
+
+@LANGUAGE
+def test_a_language_has_every_text_with_the_same_blanks_and_forms(path):
+    about = json.loads(path.read_text("utf-8"), object_pairs_hook=without_doubles)
+    assert [*about] == ["name", "in", "locale", "words"]
+    assert all(about.values())
+    assert about["locale"].partition("-")[0] == path.stem.partition("-")[0]
+    assert [*about["words"]] == [*WORDS]  # in the same order, so that files are read side by side
+    for key, text in about["words"].items():
+        assert text.strip() == text != "", key
+        assert set(re.findall(r"\{(\w+)\}", text)) == set(re.findall(r"\{(\w+)\}", WORDS[key])), key
+        assert text.count("|") == WORDS[key].count("|") <= 1, key
+
+
+@LANGUAGE
+def test_a_language_is_more_than_a_copy_of_english(path):
+    words = json.loads(path.read_text("utf-8"))["words"]
+    alike = [key for key in WORDS if words[key] == WORDS[key]]
+    assert path.stem == "en" or len(alike) < len(WORDS) / 10
+
+
+def without_doubles(pairs):
+    assert len({key for key, _ in pairs}) == len(pairs), "a key is there twice"
+    return dict(pairs)
+
+
+def test_a_language_is_found_by_its_file(tmp_path):
+    (tmp_path / "words").mkdir()
+    for code in ("en", "eo"):
+        (tmp_path / "words" / f"{code}.json").write_text(json.dumps({"name": code}))
+    assert json.loads(page(tmp_path)["words.json"].body) == {"en": {"name": "en"}, "eo": {"name": "eo"}}
 
 
 def test_every_text_that_a_module_asks_for_exists_and_every_text_is_asked_for():
     asked: set[str] = set()
-    for path in (path for path in OWN if path.name != "words.js"):
+    for path in OWN:
         text = path.read_text("utf-8")
         asked |= set(CALL.findall(text))
         asked |= {name for found in EITHER.findall(text) for name in found if name}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 import sys
 import threading
@@ -11,9 +12,11 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from html import unescape
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from starlette.websockets import WebSocketDisconnect, WebSocketState
@@ -27,7 +30,8 @@ from sigma_kernel.errors import SigmaStateError, SigmaTrainingError
 from sigma_monitor_control.budget import PROCESS
 from sigma_monitor_control.server import Server
 from sigma_monitor_web import serving, talk
-from sigma_monitor_web.monitor import IdleTimeout, WebMonitor, open_browser
+from sigma_monitor_web.monitor import IdleTimeout, WebMonitor
+from sigma_monitor_web.opening import open_browser
 from sigma_testing import Descent, Do, FakeView, MonitorSuite, Slow, Sweep, small_environment
 
 PATIENCE = 60.0
@@ -309,13 +313,41 @@ def test_two_runs_on_one_host_have_cookies_of_their_own() -> None:
 
 def test_the_browser_is_opened_unless_told_not_to(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("webbrowser.open", opened.append)
+    monkeypatch.setattr("webbrowser.open", lambda link: opened.append(read_redirect(link)))
     monkeypatch.setenv("DISPLAY", ":0")
     with small_environment(Sweep(), epochs=1) as sigma:
         sigma.monitors["web"] = WebMonitor()
         sigma.run()
         link = sigma.messages.entries_after(0)[0][1].removeprefix("dashboard: ")
     assert opened == [link]
+
+
+def read_redirect(link: str) -> str:
+    """Return where a file leads that the browser is given, and that nobody else can read."""
+    path = Path(unquote(urlsplit(link).path))
+    assert path.stat().st_mode & 0o777 == 0o600
+    return unescape(re.findall(r'http-equiv="refresh" content="0; url=([^"]+)"', path.read_text())[0])
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_the_key_is_in_no_command_line_and_its_file_goes(monkeypatch: pytest.MonkeyPatch, succeeds: bool) -> None:
+    link, opened = 'http://127.0.0.1:8470/#token=a"b&c', list[str]()
+    monkeypatch.setattr("webbrowser.open", lambda link: [opened.append(link), succeeds][1])
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert open_browser(link, kept=0.2) is succeeds
+    (given,) = opened
+    assert given.startswith("file:///")
+    assert "token" not in given
+    if succeeds:
+        assert read_redirect(given) == link
+    until(lambda: not Path(unquote(urlsplit(given).path)).exists())
+
+
+def test_a_link_whose_file_cannot_be_written_is_not_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("webbrowser.open", lambda link: pytest.fail("the browser would be shown the key"))
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    assert not open_browser("http://127.0.0.1:8470/#token=abc")
 
 
 def test_a_dashboard_stays_open_after_the_run_until_its_page_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
@@ -17,7 +19,7 @@ from click.testing import CliRunner
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from sigma_http import passwords
+from sigma_http import passwords, serving
 from sigma_http.attempts import FREE, GrowingDelays
 from sigma_http.passwords import PasswordHash, hash_password
 from sigma_http.serving import listening
@@ -504,6 +506,27 @@ def test_a_server_with_a_certificate_speaks_tls_alone(people: Path, pair: tuple[
         line.close()
         with pytest.raises(ssl.SSLCertVerificationError):
             HTTPSConnection("localhost", port, timeout=30, context=ssl.create_default_context()).request("GET", "/")
+    finally:
+        over.set()
+        thread.join(30)
+
+
+def test_a_client_that_is_silent_in_its_tls_handshake_is_dropped_and_holds_up_nobody(
+    people: Path, pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serving, "HANDSHAKE", 2.0)
+    port, over, thread = serve(application(people), ServerReach(certificate=pair[0], key=pair[1]))
+    try:
+        silent = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(20)]
+        line = HTTPSConnection("localhost", port, timeout=30, context=ssl.create_default_context(cafile=pair[0]))
+        line.request("GET", "/")
+        assert line.getresponse().status == 200
+        began = time.monotonic()
+        for one in silent:
+            assert one.recv(1) == b"", "it is closed"
+            one.close()
+        assert time.monotonic() - began < 20  # asyncio has 60
+        line.close()
     finally:
         over.set()
         thread.join(30)

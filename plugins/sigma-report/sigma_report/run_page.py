@@ -16,7 +16,7 @@ from sigma_report.pieces import (
     render_table,
 )
 
-FIELDS = ("trainer", "iteration", "epoch", "seconds", "command", "branch", "by")  # of a row of the journal
+FIELDS = ("trainer", "iteration", "epoch", "seconds", "time", "to_seconds", "command", "branch", "by")  # of a row
 
 
 def render_run(

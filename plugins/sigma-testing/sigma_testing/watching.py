@@ -45,6 +45,7 @@ from sigma_kernel.contracts import (
 from sigma_kernel.contracts.storing import ALL
 from sigma_kernel.curves import BranchedCurves, Curve, Window, downsample
 from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
+from sigma_kernel.periods import Period
 from sigma_kernel.registry.addresses import matches
 from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes, wait_until
 from sigma_testing.suite import Suite, alike
@@ -79,6 +80,10 @@ class FakeTrainerView:
     def branches(self) -> list[Branch]:
         """Return the only branch."""
         return [Branch(0)]
+
+    def periods(self) -> list[Period]:
+        """Return the periods that were given."""
+        return self.view.trained
 
     def network(self) -> list[LayerEntry]:
         """Return the layers that were given."""
@@ -179,6 +184,7 @@ class FakeView:
     published: list[tuple[MediaEntry, bytes]] = field(factory=list)
     worked: list[WorkEntry] = field(factory=list)
     recorded: list[Mapping[str, tuple[float, str]]] = field(factory=list)
+    trained: list[Period] = field(factory=list)
 
     def status(self) -> str:
         """Return the state that was given."""

@@ -27,6 +27,7 @@ from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
+from sigma_kernel.periods import Period
 from sigma_kernel.plugins.components import display_name
 from sigma_step.graphs import training_step
 from sigma_step.model import LAYERS
@@ -68,6 +69,10 @@ class SessionView:
     def branches(self) -> list[Branch]:
         """Return the branches of its history."""
         return self.recorder.history.branches()
+
+    def periods(self) -> list[Period]:
+        """Return when it trained without a pause, in order."""
+        return self.recorder.periods()
 
     # -- media ---------------------------------------------------------------------------------------------------------
     def media(self) -> list[MediaEntry]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from base64 import b64decode
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -287,6 +288,7 @@ def test_every_journal_row_names_its_trainer_and_time(tmp_path: Path) -> None:
     records.row(moment, force=True)
     head = {"trainer": "generator", "iteration": 7, "epoch": 2, "seconds": 1.5}
     (row,) = _rows(tmp_path / "journal.jsonl")[1:]
+    assert time.time() - 60 < row.pop("time") <= time.time() + 0.001
     assert {name: row[name] for name in row if name != "hash"} == {**head, "command": "stop"}
     values = {"validation.loss": {"last": 0.5, "low": 0.5, "high": 0.5, "mean": 0.5, "count": 1}}
     place = {"branch": 0, "session": 0, "start": 0}

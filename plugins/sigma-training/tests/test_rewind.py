@@ -51,7 +51,7 @@ def trainer(sigma: Environment) -> NetworkTrainer:
 
 def journal(run: Path | None) -> list[dict[str, Any]]:
     assert run is not None
-    apart = ("trainer", "seconds", "epoch")
+    apart = ("trainer", "seconds", "time", "to_seconds", "epoch")
     return [{name: value for name, value in row.items() if name not in apart} for row in read_journal(run)]
 
 

@@ -240,6 +240,11 @@ def branches(view: View, trainer: str | None = None) -> list[Any]:
     return [to_json(branch) for branch in [*earlier, *own[bool(earlier) :]]]
 
 
+def periods(view: View, trainer: str | None = None) -> list[Any]:
+    """Return when a trainer trained without a pause: branch, second of training, time, and length in seconds."""
+    return [to_json(period) for period in view.trainer(select_trainer(view, trainer)).periods()]
+
+
 def network(view: View, trainer: str | None = None) -> list[Any]:
     """Return the layers of a trainer."""
     return [to_json(layer) for layer in view.trainer(select_trainer(view, trainer)).network()]
@@ -308,7 +313,7 @@ def describe_command(component: Component) -> dict[str, Any] | None:
 READS: Mapping[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
-        hello, status, entries, get, series, tickets, journal, messages, branches, network, work, hooks, states,
-        splits, classes, components, commands,
+        hello, status, entries, get, series, tickets, journal, messages, branches, periods, network, work, hooks,
+        states, splits, classes, components, commands,
     )
 }  # fmt: skip

@@ -116,7 +116,7 @@ class Following:
         return {} if is_known and before == now else {name: now}
 
     def _history(self, now: float) -> dict[str, Any]:
-        """Return the states and the branches, each as a whole if it has changed; checkpoints are on the disk."""
+        """Return states, branches and periods, each as a whole if it has changed; checkpoints are on the disk."""
         if now - self._looked < RARELY:
             return {}
         self._looked = now
@@ -128,6 +128,7 @@ class Following:
         return {
             **self._describe_change("states", states),
             **self._describe_change("branches", branches),
+            **self._describe_change("periods", reading.periods(self.view, self.trainer)),
             **self._media(self.trainer),
         }
 

@@ -5,7 +5,7 @@ import { store } from "./store.js";
 
 const CALM = 120; // milliseconds without a change, after which the address is written
 const FIGURES = 12; // of a place on an axis
-const STANDARD = ["iteration", "epoch", "clock"];
+const STANDARD = ["iteration", "epoch", "clock", "time"];
 
 const numeric = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(text) : null);
 const places = (values) => values.map((value) => Number(value.toPrecision(FIGURES))).join(",");

@@ -1,7 +1,7 @@
 // Theme and language: as the system has them until a person chooses, then as chosen.
 import { forgetPalette } from "./charts/palette.js";
 import { memory, store } from "./store.js";
-import { LANGUAGES, setLanguage } from "./words.js";
+import { chooseLanguage, languageAfter, setLanguage } from "./words.js";
 
 const THEMES = ["system", "light", "dark"];
 const FOLLOWED = ["(prefers-color-scheme: dark)", "(forced-colors: active)"]; // wishes of the system, after which colours are others
@@ -23,8 +23,7 @@ function choose(patch) {
 
 export function begin() {
   const asked = new URLSearchParams(location.search);
-  const spoken = navigator.language.slice(0, 2);
-  const language = asked.get("language") ?? memory.get("language", LANGUAGES.includes(spoken) ? spoken : "en");
+  const language = chooseLanguage([asked.get("language"), memory.get("language", null), ...navigator.languages].filter(Boolean));
   choose({ theme: asked.get("theme") ?? memory.get("theme", "system"), language });
   for (const query of FOLLOWED) matchMedia(query).addEventListener("change", () => choose({}));
 }
@@ -36,7 +35,7 @@ export function nextTheme() {
 }
 
 export function nextLanguage() {
-  const language = LANGUAGES[(LANGUAGES.indexOf(store.get().language) + 1) % LANGUAGES.length];
+  const language = languageAfter(store.get().language).code;
   memory.set("language", language);
   choose({ language });
 }

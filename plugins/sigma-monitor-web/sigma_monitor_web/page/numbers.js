@@ -9,6 +9,12 @@ function format(options) {
   return formats.get(key);
 }
 
+function timeFormat(options) {
+  const key = locale() + JSON.stringify(options);
+  if (!formats.has(key)) formats.set(key, new Intl.DateTimeFormat(locale(), options));
+  return formats.get(key);
+}
+
 const minus = (text) => text.replace("-", "−");
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
@@ -62,6 +68,16 @@ export function duration(seconds) {
 }
 
 export const spoken = (seconds) => duration(seconds).join(" ").trim();
+
+// A time in seconds since 1970 as a time of day, to the minute or, of steps below one, to the second; 0: with its date, as midnight is in steps of hours.
+export function clockTime(seconds, step) {
+  const date = new Date(seconds * 1000), midnight = date.getHours() === 0 && date.getMinutes() === 0 && date.getSeconds() === 0;
+  if (step >= 86400 || (step && midnight)) return timeFormat({ day: "numeric", month: "short" }).format(date);
+  const exact = step < 60 ? { second: "2-digit" } : {}, dated = step ? {} : { day: "numeric", month: "short" };
+  return timeFormat({ ...dated, hour: "2-digit", minute: "2-digit", ...exact, hourCycle: "h23" }).format(date);
+}
+
+export const sameDay = (one, other) => new Date(one * 1000).toDateString() === new Date(other * 1000).toDateString();
 
 // What a person typed as a number: a comma is a point where nothing else can be meant.
 export function parsed(text) {

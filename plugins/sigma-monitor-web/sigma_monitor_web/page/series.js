@@ -168,17 +168,19 @@ export function chain(branches, present) {
 // Whether a moment of a branch is on the current line.
 export const counts = (alive, branch, iteration) => alive.some((one) => one.number === branch && iteration <= one.to);
 
-function slice(stretch, from, to, axis) {
-  const columns = { x: stretch[axis].subarray(from, to), length: to - from };
+// `places` of a branch and its seconds are those of the axis that no column has.
+function slice(stretch, branch, from, to, axis, places) {
+  const columns = { length: to - from };
   for (const name of COLUMNS) columns[name] = stretch[name].subarray(from, to);
+  columns.x = places ? places(branch, columns.second) : columns[axis];
   return columns;
 }
 
-function joined(parts, axis) {
+function joined(parts, axis, places) {
   if (parts.length === 1) return parts[0];
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   const whole = { length };
-  for (const name of COLUMNS) {
+  for (const name of places ? [...COLUMNS, "x"] : COLUMNS) {
     whole[name] = new Float64Array(length);
     let at = 0;
     for (const part of parts) {
@@ -186,21 +188,21 @@ function joined(parts, axis) {
       at += part.length;
     }
   }
-  whole.x = whole[axis];
+  whole.x ??= whole[axis];
   return whole;
 }
 
 // One curve as the line that counts, and the futures that were left, each with the point at which it leaves.
-export function lines(curve, alive, axis) {
+export function lines(curve, alive, axis, places = null) {
   const kept = [], left = [];
   for (const [number_, whole] of [...curve.branches].sort((a, b) => a[0] - b[0])) {
     const stretch = magnified(whole, curve.detail?.get(number_));
     const link = alive.find((one) => one.number === number_);
     const end = link ? stretch.after(link.to) : 0;
-    if (link && end) kept.push(slice(stretch, 0, end, axis));
-    if (end < stretch.length) left.push({ branch: number_, ...slice(stretch, Math.max(0, end - 1), stretch.length, axis) });
+    if (link && end) kept.push(slice(stretch, number_, 0, end, axis, places));
+    if (end < stretch.length) left.push({ branch: number_, ...slice(stretch, number_, Math.max(0, end - 1), stretch.length, axis, places) });
   }
-  return { alive: kept.length ? joined(kept, axis) : null, left };
+  return { alive: kept.length ? joined(kept, axis, places) : null, left };
 }
 
 // A centred exponential mean that goes by the distance of the points, and over logarithms where no value is below 0: it neither runs

@@ -1,5 +1,5 @@
 // What the page asks the server for, and how the answers enter the store.
-import { detail } from "./charts/axis.js";
+import { detail, modeOf } from "./charts/axis.js";
 import { Connection } from "./connection.js";
 import { enter, socket, tabs } from "./entering.js";
 import { fits } from "./origin.js";
@@ -97,7 +97,7 @@ const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), 
 function forget() {
   curves.clear();
   asked.clear();
-  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], entries: [], hooks: [], fates: {}, results: {}, lanes: null, media: null });
+  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], periods: null, entries: [], hooks: [], fates: {}, results: {}, lanes: null, media: null });
 }
 
 // One list; it stays empty if the server has none, and one of a trainer that is no longer looked at is left.
@@ -149,7 +149,7 @@ function gather() {
 
 export function look(trainer) {
   unfollow(); // news of the trainer before would be taken for those of this one
-  store.set({ trainer, picked: null, branches: [], states: [], lanes: null, media: null });
+  store.set({ trainer, picked: null, branches: [], periods: null, states: [], lanes: null, media: null });
   lookAround(trainer).then(follow);
 }
 
@@ -179,7 +179,7 @@ async function magnify() {
   closer = part;
   await new Promise((resolve) => setTimeout(resolve, CALM)); // until the zooming rests
   if (part !== closer) return;
-  const over = axis === "clock" ? "second" : "iteration";
+  const over = ["clock", "time"].includes(modeOf(store.get())) ? "second" : "iteration";
   const answer = range ? await request("series", { addresses: wanted, span: range, over, most: curves.most }).catch(report) : {};
   if (part !== closer || !answer) return;
   curves.magnify(answer);
@@ -219,7 +219,7 @@ export function take(event) {
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
   const states = event.states && (Array.isArray(event.states) ? event.states : event.states[state.trainer]);
   if (states) patch.states = states;
-  for (const name of ["entries", "branches", "edits", "hooks", "media"]) if (event[name]) patch[name] = event[name];
+  for (const name of ["entries", "branches", "periods", "edits", "hooks", "media"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
   if (event.entries) rememberFirst();
   if (event.status && ENDS.includes(event.status.status) && !ENDS.includes(state.status?.status)) load("results", {});

@@ -19,6 +19,7 @@ const INITIAL = {
   speed: null, // iterations a second
   entries: [],
   branches: [],
+  periods: null, // of training, once the run has told of them: {branch, second, time, seconds}
   states: [],
   hooks: [],
   journal: [], // [number, row]
@@ -33,7 +34,7 @@ const INITIAL = {
   language: "en",
   theme: "system",
   looks: 0, // grows with each change of colours, of the page or of the system
-  axis: "iteration", // iteration, epoch, clock
+  axis: "iteration", // iteration, epoch, clock, time
   logAxis: false, // whether that is logarithmic
   smoothing: 0.9,
   columns: 1, // of charts

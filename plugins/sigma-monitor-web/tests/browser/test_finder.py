@@ -186,6 +186,7 @@ def test_german_and_english_words_find_the_same(window: Any) -> None:
         field.fill(query)
         assert "Eine Iteration" in chosen(page).inner_text()
     page.keyboard.press("Control+k")
+    page.get_by_role("button", name="FR: en français").click()
     page.get_by_role("button", name="EN: in English").click()
 
 

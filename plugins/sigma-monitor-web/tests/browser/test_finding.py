@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ echo "$@" >> {log}
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an empty directory as the only one in which programs are found."""
-    monkeypatch.delenv("SIGMA_BROWSER", raising=False)
+    for name in ("SIGMA_BROWSER", "SIGMA_FIREFOX"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     return tmp_path
 
@@ -71,3 +73,20 @@ def test_the_reason_for_which_it_is_not_installed_is_said(
     program(alone / "apt-get", APT.format(log=alone / "log", then='echo "E: no network" >&2; exit 100'))
     with pytest.raises(browsers.NoBrowserError, match=r"apt-get does not install it \(E: no network\)"):
         browsers.executable()
+
+
+def test_firefox_is_found_named_or_installed_in_the_same_way(
+    browsers: Any, alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    firefox = import_module("figures.firefox")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(browsers.NoBrowserError, match="There is no Firefox on this machine"):
+        firefox.executable()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    made = alone / "firefox-esr"
+    program(alone / "apt-get", APT.format(log=alone / "log", then=f"echo > {made}; /bin/chmod 755 {made}"))
+    assert firefox.executable() == str(made)
+    assert (alone / "log").read_text().splitlines()[-1] == "-q install -y --no-install-recommends firefox-esr"
+    monkeypatch.setenv("SIGMA_FIREFOX", "/nothing")
+    with pytest.raises(browsers.NoBrowserError, match="SIGMA_FIREFOX=/nothing: there is no such program"):
+        firefox.executable()

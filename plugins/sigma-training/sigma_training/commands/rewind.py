@@ -42,7 +42,7 @@ class Rewind(Command):
             entry = now.newest_before(self.to, self.scale)
         moment, saved = entry
         new = now.with_earlier(saved, branch + 1, entry, progress if progress.underway else TrainingProgress())
-        row = {**Rewind(moment.iteration).to_row(), "branch": branch + 1, "parent": branch}
+        row = {**Rewind(moment.iteration).to_row(), "branch": branch + 1, "parent": branch, "to_seconds": moment.second}
         return CommandPlan(new.with_present(leave_kept(new.present)), row)
 
     def act(self, effects: CommandEffects, before: CommandedRun, at: int) -> None:

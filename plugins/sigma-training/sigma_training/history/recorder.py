@@ -6,6 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from attrs import Factory, define, field
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.storing import Checkpoint, Journal, NoRows, RowWriter, StoredRun
 from sigma_kernel.encoding import pack, unpack
+from sigma_kernel.periods import Period, Periods
 from sigma_training.history.digests import digests
 from sigma_training.history.media import MediaRecorder
 from sigma_training.history.metrics import History, Samples
@@ -48,6 +50,9 @@ class Recorder:
     _start: int = field(default=0, init=False)  # the iteration at which this branch or this session began, or -_resets
     _resets: int = field(default=0, init=False)  # in this session
     _rows: int = field(default=0, init=False)  # of this trainer in the journal
+    _followed: int = field(default=0, init=False)  # of these, those before this session
+    _periods: Periods = field(factory=Periods, init=False)  # of this session
+    _earlier: list[Period] | None = field(default=None, init=False)  # periods before it, once somebody has asked
     _end: int | None = field(default=None, init=False)  # the row at which training ended last, unless it went on
     _samples: Samples = field(default=Factory(lambda made: Samples(NoRows(), made.history), takes_self=True))
     _early: deque[Mapping[str, Any]] = field(factory=lambda: deque(maxlen=1000))  # rows before the journal was opened
@@ -70,7 +75,7 @@ class Recorder:
 
         Training goes on from an iteration of a branch.
         """
-        self._rows = before[0] + len(rows)
+        self._rows = self._followed = before[0] + len(rows)
         self._session = before[1] + sum(row.get("event") == RESUMED for row in rows) + 1
         self.begin(branch, iteration)
         for row in rows:
@@ -107,12 +112,14 @@ class Recorder:
 
     def note(self, moment: Moment, what: Mapping[str, Any]) -> None:
         """Write a row to the journal; during replay, compare it with the journal instead."""
-        row = {**self.head(moment), **what, **({"by": self.by} if self.by else {})}
+        now = {"time": round(time.time(), 3)}
+        row = {**self.head(moment), **now, **what, **({"by": self.by} if self.by else {})}
         if self.replay is None or not self.replay.met(row):
             self._write(row)
 
     def _write(self, row: Mapping[str, Any]) -> None:
         self.tell(row)
+        self._periods.take(row)
         if not self.journal.is_kept:
             self._early.append(row)
         else:
@@ -131,10 +138,20 @@ class Recorder:
         before = place if self._end is None else min(place, self._end)
         return self.journal.chain(self.trainer, -1 if self.replay is not None else before - SAVING)
 
+    def periods(self) -> list[Period]:
+        """Return when it trained, before this session too; other threads may call this."""
+        if self._earlier is None:
+            before, rows = Periods(), self.stored.journal_rows() if self._followed and self.stored else ()
+            for row in islice((row for row in rows if row.get("trainer") == self.trainer), self._followed):
+                before.take(row)
+            self._earlier = before.found
+        return [*self._earlier, *self._periods.found]
+
     # -- branches and hooks --------------------------------------------------------------------------------------------
     def begin(self, branch: int, iteration: int) -> None:
         """Begin at an iteration of a branch, with nothing measured before."""
         self.branch, self._start, self.settings, self._set = branch, iteration, History(), {}
+        self._periods = Periods(branch)
         self.history.begin(branch)
         self.settings.begin(branch)
 

@@ -19,8 +19,9 @@ from sigma_kernel.encoding import pack
 from sigma_kernel.errors import SigmaCheckpointError, SigmaError, SigmaStateError
 
 Row = Mapping[str, Any]
-ASIDE = ("seconds", "place", "losses", "why", "good", "stored", "who")  # fields that may differ between identical runs
-HEAD = ("trainer", "iteration", "epoch", "seconds", "place", "again")
+# fields that may differ between identical runs
+ASIDE = ("seconds", "time", "to_seconds", "place", "losses", "why", "good", "stored", "who")
+HEAD = ("trainer", "iteration", "epoch", "seconds", "time", "place", "again")
 UNSAID = (*HEAD, "state", "losses", "stored")  # fields that a message does not show
 AGES = "ages"  # the event, and the field, of gradients that lacked updates in the burst that begins there
 LATER = ("fired", "heard", AGES)  # events that a hook meets when it is due, or a burst when it is computed

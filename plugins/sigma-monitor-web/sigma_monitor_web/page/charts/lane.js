@@ -22,6 +22,7 @@ export function paintLane(pen, { shape, scene }) {
   pen.beginPath();
   pen.rect(frame.left - 8, 0, frame.right - frame.left + 16, tall);
   pen.clip();
+  shade(pen, scene, tall, colours);
   marks(pen, scene, tall, colours);
   for (const { at } of shape.references) rule(pen, frame.left, Math.round(at) + 0.5, frame.right, Math.round(at) + 0.5, colours["ink-3"], { dash: [7, 4] });
   const shown = items.filter((item) => !item.hidden), grey = shown.filter((item) => item.line && item.colour === "ghost");
@@ -34,10 +35,23 @@ export function paintLane(pen, { shape, scene }) {
   if (!small) nameBranches(pen, items, scene, sy, colours);
 }
 
+// The pauses on the axis of times, as grey parts between two edges.
+export function shade(pen, { axis, sx, frame }, tall, colours) {
+  for (const [from, to] of axis.wall?.pauses ?? []) {
+    const left = Math.max(sx(from), frame.left), right = Math.min(sx(to), frame.right);
+    if (right - left < 1) continue;
+    pen.save();
+    Object.assign(pen, { fillStyle: colours.line, globalAlpha: 0.6 });
+    pen.fillRect(left, 0, right - left, tall);
+    pen.restore();
+    for (const x of [left, right]) rule(pen, x, 0, x, tall, colours.edge, { dash: [1, 3] });
+  }
+}
+
 export function marks(pen, scene, tall, colours) {
   const { axis, sx } = scene;
   for (const one of scene.flags) {
-    const x = sx(axis.place(one.iteration, one.second));
+    const x = sx(axis.place(one.iteration, one.second, one));
     flag(pen, x, tall, colours, { left: one.left });
   }
   for (const one of scene.kept) if (one.saved) diamond(pen, sx(axis.place(one.iteration, one.second)), tall - 5, 4.5, colours.surface, colours["ink-2"]);
@@ -47,7 +61,7 @@ function abandoned(pen, item, { axis, sx, abandoned: ends }, sy, colours) {
   for (const line of item.left) {
     const span = visible(line, axis.low, axis.high), colour = colours.ghost;
     const end = ends.find((one) => one.number === line.branch)?.end ?? 0;
-    if (item.kind === "steps") steps(pen, line, line.value, span, axis.place(end, axis.clock ? line.second[line.length - 1] : undefined), sx, sy, { colour, width: 1.5 });
+    if (item.kind === "steps") steps(pen, line, line.value, span, axis.clock ? line.x[line.length - 1] : axis.place(end), sx, sy, { colour, width: 1.5 });
     else curve(pen, line, line.smooth, span, sx, sy, { colour, width: 1.5 });
     if (item.kind === "sparse") points(pen, line, line.value, span, sx, sy, { colour, paper: colours.surface, radius: 3 });
   }

@@ -61,7 +61,7 @@ export const place = ({ row, to }) => to ?? row.iteration;
 // The edits from outside as flags: {iteration, second, branch, left, text}.
 export function flags(rows, alive) {
   return rows.filter(({ row }) => row.command && !PLAYBACK.includes(row.command) && !row.by).map((one) => ({
-    iteration: place(one), second: one.to === undefined ? one.row.seconds : undefined, branch: one.branch, text: flagText(one), short: shortText(one),
+    iteration: place(one), second: one.to === undefined ? one.row.seconds : undefined, branch: one.branch, time: one.row.time, text: flagText(one), short: shortText(one),
     left: !counts(alive, one.branch, place(one)),
   }));
 }

@@ -18,9 +18,10 @@ function kindOf(entry, line) {
 
 function make(entry, found, factor) {
   const line = found.alive, kind = kindOf(entry, line), dense = kind === "dense";
-  const left = found.left.map((one) => ({ ...one, smooth: dense && one.length >= DENSE / 4 ? smoothed(one.value, factor * 0.9, one.x) : one.value }));
+  const over = (one) => (found.wall ? one.second : one.x); // a pause is no distance
+  const left = found.left.map((one) => ({ ...one, smooth: dense && one.length >= DENSE / 4 ? smoothed(one.value, factor * 0.9, over(one)) : one.value }));
   turn += 1;
-  return { found, factor, line, kind, left, turn, values: dense ? smoothed(line.value, factor, line.x) : (line?.value ?? null) };
+  return { found, factor, line, kind, left, turn, values: dense ? smoothed(line.value, factor, over(line)) : (line?.value ?? null) };
 }
 
 // Take over the lines of a scene until a moment, at least one of them; return the addresses that have to wait.

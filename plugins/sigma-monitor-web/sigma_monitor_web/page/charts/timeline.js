@@ -2,14 +2,15 @@
 import { html, useLayoutEffect, useRef } from "../lib.js";
 import { actions, kept, nearest } from "../playback.js";
 import { maySteer, store, useStore } from "../store.js";
-import { count } from "../numbers.js";
+import { clockTime, count, spoken } from "../numbers.js";
 import { t } from "../words.js";
-import { Canvas } from "./lane.js";
-import { diamond, disc, flag, prepare, rule, write } from "./paint.js";
+import { Canvas, shade } from "./lane.js";
+import { diamond, disc, flag, measure, prepare, rule, write } from "./paint.js";
 import { palette } from "./palette.js";
 import { Pins } from "./reading.js";
 
 const LINE = 50, BELOW = 74, STEP = 16, MOST_ROWS = 3;
+const SEEN = 200; // the part of the axis that a pause takes at least, to be said
 
 const rowsOf = (scene) => Math.min(MOST_ROWS, Math.max(1, scene.abandoned.length));
 export const tallness = (scene) => 92 + (rowsOf(scene) - 1) * STEP;
@@ -19,12 +20,13 @@ const rowOf = (scene, number) => BELOW + Math.min(MOST_ROWS - 1, scene.abandoned
 
 export function paintTimeline(pen, scene, picked) {
   const colours = palette(), { frame, sx, axis, now, small } = scene, height = tallness(scene);
-  const x = (iteration, second) => sx(axis.place(iteration, second));
-  const end = x(now, axis.clock ? scene.about?.second : undefined);
+  const x = (iteration, second, more) => sx(axis.place(iteration, second, more));
+  const end = axis.wall ? sx(axis.present) : x(now, axis.clock ? scene.about?.second : undefined);
   pen.save();
   pen.beginPath();
   pen.rect(frame.left - 10, 0, frame.right - frame.left + 20, height);
   pen.clip();
+  shade(pen, scene, height, colours);
   rule(pen, Math.max(frame.left, x(0, 0)), LINE, end, LINE, colours.accent, { width: 3 });
   for (const branch of scene.abandoned) hang(pen, branch, scene, x, colours);
   if (picked) rule(pen, x(picked.iteration), LINE, end, LINE, colours.ghost, { width: 4 });
@@ -37,11 +39,23 @@ export function paintTimeline(pen, scene, picked) {
   edits(pen, scene, x, colours, height);
   if (small) return;
   nameSaved(pen, scene, x, colours);
+  namePauses(pen, scene, colours, height);
   beside(pen, scene, colours);
 }
 
+// How long the run paused, where there is room for it.
+function namePauses(pen, { axis, sx, frame }, colours, height) {
+  for (const [from, to] of axis.wall?.pauses ?? []) {
+    const left = Math.max(frame.left, sx(from)), right = Math.min(frame.right, sx(to)), text = t("paused.for", { time: spoken(to - from) });
+    if (measure(text) + 12 < right - left) write(pen, text, (left + right) / 2, height - 8, { colour: colours["ink-2"], family: colours.family, align: "center" });
+  }
+}
+
+// Where a branch that was left begins and ends: on the wall, it was there before the one that is alive.
+const endsOf = (branch, { axis }, x) => [x(branch.from), x(branch.end, axis.wall ? branch.second : undefined, { branch: branch.number })];
+
 function hang(pen, branch, scene, x, colours) {
-  const from = x(branch.from), to = x(branch.end), y = rowOf(scene, branch.number);
+  const [from, to] = endsOf(branch, scene, x), y = rowOf(scene, branch.number);
   const bend = Math.min(26, Math.max(4, to - from));
   Object.assign(pen, { strokeStyle: colours.ghost, lineWidth: 2 });
   pen.beginPath();
@@ -57,7 +71,7 @@ function hang(pen, branch, scene, x, colours) {
 
 // The name of a branch that was left, right of its end: in full where there is room, else short, else below its line.
 function nameBranch(pen, branch, scene, x, colours) {
-  const from = x(branch.from), to = x(branch.end), y = rowOf(scene, branch.number), { left, right, width } = scene.frame;
+  const [from, to] = endsOf(branch, scene, x), y = rowOf(scene, branch.number), { left, right, width } = scene.frame;
   if (to < left || from > right) return;
   const end = Math.min(to, right), short = t("branch", { n: branch.number });
   const own = { colour: colours["ink-3"], paper: colours.surface, family: colours.family };
@@ -86,7 +100,7 @@ function edits(pen, scene, x, colours, height) {
   const own = { colour: colours["ink-2"], paper: colours.surface, family: colours.family };
   const texts = [];
   for (const one of [...scene.flags].sort((a, b) => b.iteration - a.iteration)) {
-    const at = x(one.iteration, one.second);
+    const at = x(one.iteration, one.second, one);
     if (at < scene.frame.left - 1 || at > scene.frame.right + 1) continue;
     const y = one.left ? rowOf(scene, one.branch) - 14 : 14;
     flag(pen, at, height, colours, { left: one.left, top: y, size: one.left ? 9 : 13 });
@@ -154,12 +168,15 @@ function Ask({ picked, branch, newest }) {
     <button type="button" onClick=${() => store.set({ picked: null })}>${t("cancel")}</button></div>`;
 }
 
+// The pauses that can be seen, in words.
+const pausesOf = (axis) => (axis.wall?.pauses ?? []).filter(([from, to]) => to - from > (axis.high - axis.low) / SEEN).map(([from, to]) => t("paused.from", { from: clockTime(axis.wall.origin + from, 0), to: clockTime(axis.wall.origin + to, 0) }));
+
 export function Timeline({ scene }) {
   const picked = useStore((state) => state.picked);
   const branch = scene.about?.branch ?? 0, start = scene.alive.at(-1)?.from ?? 0;
   const newest = Math.max(branch, ...scene.state.branches.map((one) => one.number));
   const states = scene.kept.length;
-  const says = [t("branch.from", { n: branch, at: count(start) }), t("states.kept", { n: states }), ...scene.abandoned.map((one) => t("branch.left", { n: one.number, at: count(one.end) })), ...scene.flags.map((one) => `${count(one.iteration)}: ${one.text}`)].join("; ");
+  const says = [t("branch.from", { n: branch, at: count(start) }), t("states.kept", { n: states }), ...scene.abandoned.map((one) => t("branch.left", { n: one.number, at: count(one.end) })), ...scene.flags.map((one) => `${count(one.iteration)}: ${one.text}`), ...pausesOf(scene.axis)].join("; ");
   return html`<section class="lane timeline" aria-labelledby="l-timeline">
     <div class="head"><h2 id="l-timeline">${t("timeline")}</h2><p class="note"><b>${t("branch", { n: branch })}</b>${start ? `, ${t("from", { at: count(start) })}` : ""}</p>
       <p class="note">${t("states.kept", { n: states })}</p></div>

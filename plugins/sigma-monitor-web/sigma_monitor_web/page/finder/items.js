@@ -3,7 +3,7 @@ import { actions, allowed, going, shelved } from "../playback.js";
 import { nextLanguage, nextTheme } from "../looks.js";
 import { store } from "../store.js";
 import { exact, figure, title } from "../numbers.js";
-import { spellings, t } from "../words.js";
+import { languageAfter, spellings, t } from "../words.js";
 
 const press = (selector) => () => document.querySelector(selector)?.click();
 
@@ -38,6 +38,7 @@ const ACTIONS = [
   [null, "find.axis.iteration", "", along("iteration")],
   [null, "find.axis.epoch", "", along("epoch")],
   [null, "find.axis.clock", "", along("clock")],
+  [null, "find.axis.time", "", along("time")],
   [null, "find.chart", "", onCharts(press("#add-chart"))],
   [null, "find.theme", "T", nextTheme],
   [null, "find.language", "", nextLanguage],
@@ -47,14 +48,14 @@ const ACTIONS = [
 const HANDS = ["pause", "go", "step", "stop", "save"]; // commands that are among the actions
 
 // The text of a key, first as it is shown, then in the other languages.
-const texts = (key) => [t(key), ...spellings(key).filter((text) => text !== t(key))];
+const texts = (key, values) => [t(key, values), ...spellings(key, values).filter((text) => text !== t(key, values))];
 
 const views = (all) => all.map(({ name }, i) => ({ id: `view.${name}`, kind: "view", texts: texts(`view.${name}`), note: String(i + 1), act: () => { location.hash = name; } }));
 
 function deeds(state) {
   const can = allowed(state), named = (key) => (typeof key === "string" ? key : key(state));
   return ACTIONS.filter(([needs]) => !needs || can[needs])
-    .map(([, key, keys, act, shows]) => ({ id: named(key), kind: "action", texts: texts(named(key)), note: keys === "Space" ? t("key.space") : keys, act, shows }));
+    .map(([, key, keys, act, shows]) => ({ id: named(key), kind: "action", texts: texts(named(key), { name: languageAfter(state.language).name }), note: keys === "Space" ? t("key.space") : keys, act, shows }));
 }
 
 const commands = (state) => (allowed(state).steer ? state.commands.filter(({ name }) => !HANDS.includes(name)) : [])

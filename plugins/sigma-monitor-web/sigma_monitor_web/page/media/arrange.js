@@ -7,7 +7,7 @@ const clamp = (x, low, high) => Math.min(Math.max(x, low), Math.max(low, high));
 // The places of entries with room for thumbnails of a width side by side, in their order: the newest first, then those before it as far as
 // there is room, and last those of branches that were left. `x` is the moment of an entry in pixels, `left` where its thumbnail begins.
 export function arrange(entries, { sx, axis, frame }, width) {
-  const placed = [], all = entries.map((entry) => ({ entry, x: sx(axis.place(entry.iteration, entry.seconds)) })).filter(({ x }) => x >= frame.left - 1 && x <= frame.right + 1);
+  const placed = [], all = entries.map((entry) => ({ entry, x: sx(axis.place(entry.iteration, entry.seconds, entry)) })).filter(({ x }) => x >= frame.left - 1 && x <= frame.right + 1);
   const free = (left) => placed.every((one) => left + width + GAP <= one.left || one.left + width + GAP <= left);
   for (const alive of [true, false]) {
     for (const one of all.filter(({ entry }) => entry.is_left !== alive).sort((a, b) => b.x - a.x)) {

@@ -87,7 +87,7 @@ const order = ([a, own], [b, other]) => KINDS.indexOf(own.entries.at(-1).kind) -
 
 export function MediaLanes({ scene, ruled }) {
   const trainer = useStore((state) => state.trainer), there = useStore((state) => state.media !== null), news = useNews();
-  const span = useRested(useStore((state) => (state.range && state.axis !== "clock" ? JSON.stringify(state.range) : "")));
+  const span = useRested(useStore((state) => (state.range && ["iteration", "epoch"].includes(state.axis) ? JSON.stringify(state.range) : "")));
   const { result } = useAsked("media", there ? { trainer, ...(span ? { span: JSON.parse(span) } : {}) } : null, news);
   const [shown, show] = useState(null), [whole, open] = useState(false), back = useRef(null);
   const rows = there ? Object.entries(result ?? {}).sort(order) : [], seen = whole ? rows : rows.slice(0, FIRST);

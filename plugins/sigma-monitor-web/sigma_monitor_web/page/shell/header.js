@@ -7,7 +7,7 @@ import { Again, Link, Notify, Others } from "../widgets/share.js";
 import { look } from "../session.js";
 import { store, useStore } from "../store.js";
 import { nextLanguage, nextTheme } from "../looks.js";
-import { t } from "../words.js";
+import { languageAfter, t } from "../words.js";
 
 const THEMES = { system: "theme", light: "sun", dark: "moon" };
 
@@ -28,7 +28,8 @@ function Connection() {
 }
 
 export function Header({ views, view, help }) {
-  const theme = useStore((state) => state.theme), language = useStore((state) => state.language);
+  const theme = useStore((state) => state.theme), next = languageAfter(useStore((state) => state.language));
+  const says = `${next.code.toUpperCase()}: ${next.into}`;
   return html`<header class="top">
     <a class="brand" href=${`#${views[0].name}`} aria-label=${t("brand")}><svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true"><path d="M4 3.2h12v3H8.6L12.4 10l-3.8 3.8H16v3H4v-2.1L8.6 10 4 5.3z" /></svg></a>
     <${Run} />
@@ -38,7 +39,7 @@ export function Header({ views, view, help }) {
       <button class="quiet icon" id="find" type="button" aria-label=${t("find")} title=${`${t("find")} (${t("key.control.k")})`} aria-keyshortcuts="Control+K Meta+K" onClick=${() => store.set({ finding: true })}><${Icon} name="find" /></button>
       <${Menu} label=${t("share")} icon="link">${() => html`<${Link} /><${Others} /><${Again} /><${Notify} />`}<//>
       <${Arrange} view=${view} />
-      <button class="quiet icon text" id="language" type="button" aria-label=${t("language")} title=${t("language")} onClick=${nextLanguage}>${language === "en" ? "DE" : "EN"}</button>
+      <button class="quiet icon text" id="language" type="button" lang=${next.code} aria-label=${says} title=${says} onClick=${nextLanguage}>${next.code.toUpperCase()}</button>
       <button class="quiet icon" id="theme" type="button" aria-label=${t(`theme.${theme}`)} title=${`${t(`theme.${theme}`)} (T)`} aria-keyshortcuts="T" onClick=${nextTheme}><${Icon} name=${THEMES[theme]} /></button>
       <button class="quiet icon" id="keys" type="button" aria-label=${t("keys")} title=${`${t("keys")} (?)`} onClick=${help}><${Icon} name="keys" /></button>
     </div>

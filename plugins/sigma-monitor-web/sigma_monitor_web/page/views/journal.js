@@ -8,7 +8,7 @@ import { moment } from "../steer.js";
 import { change, place, subject, told } from "../charts/marks.js";
 import { chain, counts } from "../series.js";
 import { maySteer, ofTrainer, useStore } from "../store.js";
-import { count, spoken } from "../numbers.js";
+import { clockTime, count, spoken } from "../numbers.js";
 import { t } from "../words.js";
 
 // The names of the commands that change something which can be undone, and `undo` itself.
@@ -21,7 +21,7 @@ export function rows(state) {
   const alive = chain(state.branches, ofTrainer(state)?.branch ?? 0);
   const done = told(state.journal, state.trainer, state.branches).filter(({ row }) => row.command).map((one) => {
     const stands = counts(alive, one.branch, place(one));
-    return { key: `j${one.number}`, second: one.row.seconds, iteration: place(one), branch: one.branch, who: who(one.row), command: one.row.command,
+    return { key: `j${one.number}`, second: one.row.seconds, time: one.row.time, iteration: place(one), branch: one.branch, who: who(one.row), command: one.row.command,
       what: subject(one), change: change(one), result: stands ? "applied" : "left", why: stands ? (one.row.cause ?? "") : t("journal.branch", { n: one.branch }), own: !one.row.by };
   });
   const open = state.tickets.filter((ticket) => ticket.state !== "applied").map((ticket) => {
@@ -43,7 +43,7 @@ const FILTERS = { all: () => true, edits: (row, edits) => edits.includes(row.com
 
 function Row({ row, undoes, steers }) {
   const [tone, sign] = RESULT[row.result] ?? RESULT.queued;
-  return html`<tr class=${row.result === "left" ? "left" : ""}><td class="num">${Number.isFinite(row.second) ? spoken(row.second) : ""}</td><td class="r" data-k=${t("axis.iteration.unit")}>${row.iteration === null ? t("next") : count(row.iteration)}</td>
+  return html`<tr class=${row.result === "left" ? "left" : ""}><td class="num">${Number.isFinite(row.second) ? spoken(row.second) : ""}${Number.isFinite(row.time) ? html`<small>${clockTime(row.time, 0)}</small>` : null}</td><td class="r" data-k=${t("axis.iteration.unit")}>${row.iteration === null ? t("next") : count(row.iteration)}</td>
     <td data-k=${t("branch.word")}>${row.branch ?? ""}</td><td data-k=${t("journal.by")}>${row.who}</td><td><b>${row.command}</b></td><td class="full"><code>${row.what}</code></td><td>${row.change}</td>
     <td><span class=${`st ${tone}`}><${Icon} name=${sign} />${t(`result.${row.result}`)}</span>${row.why ? html`<small>${row.why}</small>` : null}</td>
     <td class="r">${undoes ? html`<button class="mini" type="button" aria-keyshortcuts="U" disabled=${!steers} onClick=${actions.undo}>${t("undo")}</button>` : null}</td></tr>`;
