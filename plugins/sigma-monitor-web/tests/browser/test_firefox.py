@@ -56,7 +56,9 @@ def test_the_charts_are_drawn_and_grow(window: Any) -> None:
     )
     before = window.wait_for(said)
     window.wait_for(f"const now = (() => {{ {said} }})(); return now && now !== '{before}';")
-    assert 0.001 < window.evaluate(COLOURS) < 0.9
+    window.wait_for(
+        f"const part = (() => {{ {COLOURS} }})(); return part > 0.001 && part < 0.9;"
+    )  # drawn after its label
     assert window.complaints == []
 
 
