@@ -251,6 +251,7 @@ def _describe_death(text: str) -> str:
 DEATHS = {
     "killed by `ray.kill`": "it was ended by ray.kill",
     "connection error code 2. End of file": "its process has ended without a word, as by SIGKILL",
+    "connection closed unexpectedly": "its process has ended without a word, as by SIGKILL",
     "node has died": "its node has ended",
     "out of memory": "its node was out of memory",
 }
