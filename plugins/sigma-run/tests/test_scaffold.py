@@ -1,4 +1,8 @@
-"""``sigma plugins new`` and ``check``: a plugin whose tests pass at once, and what a broken one is told."""
+"""``sigma plugins new`` and ``check``: a plugin whose tests pass at once, and what a broken one is told.
+
+The suite of the template ``transport`` starts dozens of processes: each time, some of its tests run, and all of them
+with ``SIGMA_LONG=1`` or ``SIGMA_DAILY=1``, as in ``tox -e long``.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -19,6 +23,15 @@ from sigma_kernel.plugins import catalogue
 from sigma_kernel.plugins.specs import KINDS
 from sigma_run.launcher import main, project
 from sigma_run.launcher.scaffold import SERIES, VARIANTS, Owner, create, kinds, templates
+
+WHOLE = any(map(os.environ.get, ("SIGMA_LONG", "SIGMA_DAILY")))
+EACH_TIME = (  # of the suite of transports: a sum, a state that is copied, an error, a loss, the operator's death
+    "test_any_number_of_workers_gives_the_same_bits[3]",
+    "test_workers_join_with_the_state_of_others",
+    "test_an_error_in_a_worker_ends_the_run_with_its_traceback",
+    "test_a_worker_that_is_killed_changes_no_bits[1000]",
+    "test_workers_end_after_the_operator",
+)
 
 
 def installed(made: Path) -> Path:
@@ -40,7 +53,7 @@ def installed(made: Path) -> Path:
 
 def test_there_is_a_template_for_every_kind() -> None:
     assert {*kinds()} == {*KINDS}
-    assert {*templates()} == {*KINDS, "cost", "joint-optimiser", "stateful-optimiser", "transform"}
+    assert {*templates()} == {*KINDS, "cost", "joint-optimiser", "stateful-optimiser", "transform", "transport"}
     assert {*VARIANTS.values()} <= {*KINDS}
 
 
@@ -48,19 +61,32 @@ def test_a_new_plugin_of_any_kind_passes_its_tests_at_once(tmp_path: Path) -> No
     alone = not catalogue.catalogue().offers(
         "layer", "dense"
     )  # a recipe trains with the layers of a room; a kernel is for a backend
-    chosen = [kind for kind in templates() if kind not in ("lowering", "recipe") or not alone]
+    left_out = ("lowering", "recipe", "transport") if alone else ("transport",)  # the next test has the last one
+    chosen = [kind for kind in templates() if kind not in left_out]
     made = [installed(create(tmp_path, f"acme-my-{kind}", kind, f"my_{kind.replace('-', '_')}")) for kind in chosen]
+    assert count_passes(made) > 12 * len(made)
+
+
+def test_a_new_transport_passes_its_suite(tmp_path: Path) -> None:
+    made = installed(create(tmp_path, "acme-my-transport", "transport", "my_transport"))
+    suite = f"{made}/tests/test_my_transport.py"
+    chosen = [suite] if WHOLE else [f"{suite}::TestMyTransport::{name}" for name in EACH_TIME]
+    assert count_passes([made], f"{made}/tests/test_plugin.py", *chosen) > len(chosen) + 8
+
+
+def count_passes(made: Sequence[Path], *tests: str) -> int:
+    """Return how many tests of new projects pass, or how many of some of their tests; fail unless all do."""
     path = os.pathsep.join([*map(str, made), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--import-mode=importlib"]
     done = subprocess.run(
-        [*command, *map(str, made)],
+        [*command, *(tests or map(str, made))],
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        cwd=tmp_path,
+        cwd=made[0].parent,
     )
     assert done.returncode == 0, done.stdout[-3000:]
-    assert int(done.stdout.rpartition(" passed")[0].split()[-1]) > 12 * len(made)
+    return int(done.stdout.rpartition(" passed")[0].split()[-1])
 
 
 def test_the_component_is_called_like_the_last_word_of_the_distribution(

@@ -26,6 +26,7 @@ VARIANTS = {  # templates besides that of a kind
     "joint-optimiser": "optimiser",
     "stateful-optimiser": "optimiser",
     "transform": "modifier",
+    "transport": "operator",
 }
 WIDTH = 120  # of a line, as pyproject.toml sets it
 FILES = {  # of a distribution, beside its component and the tests of that, with their templates
