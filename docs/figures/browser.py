@@ -15,14 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from attrs import define, field
+from attrs import define, field, frozen
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
-MISSING = (
-    "There is no Chromium on this machine, and {why}. Install it (apt-get install chromium; or the package of your "
-    "system), or name one: SIGMA_BROWSER=/path/to/chrome."
-)
 WIDE, PHONE = (1440, 900), (390, 844)
 ENDLESS = ("--set", 'hooks.finish.when="epoch reaches 30000"')
 SLOWLY = ("--set", "trainer.optimiser.learning_rate=0.00003", "--set", 'trainer.optimiser.type="adam"')
@@ -33,40 +28,53 @@ class NoBrowserError(Exception):
     """Say that there is no browser, and what to install."""
 
 
-def executable() -> str:
-    """Return the path of a Chromium; install Debian's if there is none.
+@frozen
+class Program:
+    """A browser: its name, the variable that names another one, the package of Debian, its programs, and an example."""
 
-    Raises NoBrowserError if that cannot be done.
-    """
-    named = os.environ.get("SIGMA_BROWSER")
-    if named and not shutil.which(named):
-        raise NoBrowserError(f"SIGMA_BROWSER={named}: there is no such program. Name a Chromium, or unset it.")
-    return named or install("chromium", NAMES, MISSING)
+    name: str
+    variable: str
+    package: str
+    programs: Sequence[str]
+    example: str
+
+    def executable(self) -> str:
+        """Return the path of a program; install the package if there is none.
+
+        Raises NoBrowserError if that cannot be done.
+        """
+        named = os.environ.get(self.variable)
+        if named and not shutil.which(named):
+            raise NoBrowserError(f"{self.variable}={named}: there is no such program. Name a {self.name}, or unset it.")
+        return named or self._find() or self._install()
+
+    def _find(self) -> str | None:
+        return next(filter(None, map(shutil.which, self.programs)), None)
+
+    def _install(self) -> str:
+        if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
+            raise self._missing("it cannot be installed without root and apt-get")
+        quiet, said = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, ""
+        for words in (["update"], ["install", "-y", "--no-install-recommends", self.package]):
+            done = subprocess.run(["apt-get", "-q", *words], env=quiet, capture_output=True, text=True, check=False)
+            said = " ".join(line for line in done.stderr.splitlines() if line.startswith("E:"))
+        found = self._find()
+        if found is None:
+            raise self._missing(f"apt-get does not install it ({said or 'without a reason'})")
+        return found
+
+    def _missing(self, why: str) -> NoBrowserError:
+        return NoBrowserError(
+            f"There is no {self.name} on this machine, and {why}. Install it (apt-get install {self.package}; or the "
+            f"package of your system), or name one: {self.variable}={self.example}."
+        )
 
 
-def install(package: str, names: Sequence[str], missing: str) -> str:
-    """Return the path of the first program there is of these names; install a package of Debian if there is none.
-
-    Raises NoBrowserError with ``missing`` if that cannot be done.
-    """
-    return _find(names) or _install(package, names, missing)
-
-
-def _find(names: Sequence[str]) -> str | None:
-    return next(filter(None, map(shutil.which, names)), None)
-
-
-def _install(package: str, names: Sequence[str], missing: str) -> str:
-    if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise NoBrowserError(missing.format(why="it cannot be installed without root and apt-get"))
-    quiet, said = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, ""
-    for words in (["update"], ["install", "-y", "--no-install-recommends", package]):
-        done = subprocess.run(["apt-get", "-q", *words], env=quiet, capture_output=True, text=True, check=False)
-        said = " ".join(line for line in done.stderr.splitlines() if line.startswith("E:"))
-    found = _find(names)
-    if found is None:
-        raise NoBrowserError(missing.format(why=f"apt-get does not install it ({said or 'without a reason'})"))
-    return found
+CHROMIUM = Program(
+    "Chromium", "SIGMA_BROWSER", "chromium",
+    ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge"),
+    "/path/to/chrome",
+)  # fmt: skip
 
 
 @contextmanager
@@ -74,7 +82,7 @@ def browser() -> Iterator[Browser]:
     """Run a headless Chromium."""
     alone = [] if os.name != "posix" or os.geteuid() else ["--no-sandbox"]  # root has no other way
     with sync_playwright() as drives:
-        found = drives.chromium.launch(executable_path=executable(), args=alone)
+        found = drives.chromium.launch(executable_path=CHROMIUM.executable(), args=alone)
         yield found
         found.close()
 

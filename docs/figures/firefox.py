@@ -7,9 +7,7 @@ command and each event: https://www.w3.org/TR/webdriver-bidi/
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,13 +18,9 @@ from typing import Any
 from attrs import define, field
 from websockets.sync.client import ClientConnection, connect
 
-from figures.browser import NoBrowserError, install
+from figures.browser import Program
 
-NAMES = ("firefox-esr", "firefox")
-MISSING = (
-    "There is no Firefox on this machine, and {why}. Install it (apt-get install firefox-esr; or the package of your "
-    "system), or name one: SIGMA_FIREFOX=/path/to/firefox."
-)
+FIREFOX = Program("Firefox", "SIGMA_FIREFOX", "firefox-esr", ("firefox-esr", "firefox"), "/path/to/firefox")
 SETTINGS = {  # of a profile: no first pages, and nothing is asked of other hosts
     "app.normandy.enabled": False,
     "browser.aboutwelcome.enabled": False,
@@ -36,17 +30,6 @@ SETTINGS = {  # of a profile: no first pages, and nothing is asked of other host
     "ui.prefersReducedMotion": 1,
 }
 PATIENCE = 60.0  # seconds
-
-
-def executable() -> str:
-    """Return the path of a Firefox; install Debian's if there is none.
-
-    Raises NoBrowserError if that cannot be done.
-    """
-    named = os.environ.get("SIGMA_FIREFOX")
-    if named and not shutil.which(named):
-        raise NoBrowserError(f"SIGMA_FIREFOX={named}: there is no such program. Name a Firefox, or unset it.")
-    return named or install("firefox-esr", NAMES, MISSING)
 
 
 @define(eq=False)
@@ -119,7 +102,15 @@ def firefox(profile: Path) -> Iterator[Window]:
     text = "".join(f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in SETTINGS.items())
     (profile / "user.js").write_text(text)
     said = profile / "said.txt"
-    command = [executable(), "--headless", "--no-remote", "--profile", str(profile), "--remote-debugging-port", "0"]
+    command = [
+        FIREFOX.executable(),
+        "--headless",
+        "--no-remote",
+        "--profile",
+        str(profile),
+        "--remote-debugging-port",
+        "0",
+    ]
     with said.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
     try:

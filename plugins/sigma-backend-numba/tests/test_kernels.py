@@ -14,6 +14,7 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from sigma_backend_numba import NumbaBackend
 from sigma_backend_numba.cache import files, lookup
@@ -375,3 +376,27 @@ def test_a_meaning_of_another_dtype_than_the_row_says_is_refused(offer, monkeypa
     x = symbol((3,))
     with pytest.raises(SigmaGraphError, match=r"its meaning returned float64\[3\] instead of float32\[3\]"):
         NumbaBackend().lower(Graph((x,), (nothing(x),)), {})(np.ones(3, "f4"))
+
+
+def test_a_meaning_runs_with_blas_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts, fitting = list[int](), kernels._fitting
+
+    def note(*given: Any) -> Any:
+        counts.extend(row["num_threads"] for row in blas.info())
+        return fitting(*given)
+
+    blas = ThreadpoolController().select(filepath=[*_blas_of_numpy()])
+    x = symbol((3, 3), "float64")
+    program = NumbaBackend().lower(Graph((x,), (f.cholesky(x),)), {})
+    monkeypatch.setattr(kernels, "_fitting", note)
+    with blas.limit(limits=2):
+        np.testing.assert_array_equal(program(np.diag([1.0, 4.0, 9.0]))[0], np.diag([1.0, 2.0, 3.0]))
+    assert {*counts} == {1}
+
+
+def _blas_of_numpy() -> list[str]:
+    found = ThreadpoolController().select(user_api="blas").info()
+    paths = [row["filepath"] for row in found if "numpy" in row["filepath"]]
+    if not paths:
+        pytest.skip("the BLAS library of this NumPy cannot be told how many threads to use")
+    return paths

@@ -5,6 +5,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from sigma_initialisers import Orthogonal
 from sigma_kernel.contracts import Parameter
@@ -48,3 +49,11 @@ def test_large_rotations_have_nearly_normal_elements():
 def test_a_vector_is_refused_with_its_address(shape):
     with pytest.raises(SigmaError, match=r"2-dense.weights\(.*two axes or more\. Match weights only"):
         draw(Orthogonal(), Parameter(shape))
+
+
+def test_blas_computes_on_one_thread(monkeypatch):
+    blas, factorise, counts = ThreadpoolController().select(user_api="blas"), np.linalg.qr, []
+    monkeypatch.setattr(np.linalg, "qr", lambda x: counts.extend(x["num_threads"] for x in blas.info()) or factorise(x))
+    with blas.limit(limits=2):
+        draw(Orthogonal(), Parameter((8, 8)))
+    assert {*counts} <= {1}  # none where the library cannot be told

@@ -42,7 +42,7 @@ def _lacking(text: str) -> None:
 def chromium(browsers: Any) -> Iterator[Any]:
     """Return a headless Chromium."""
     try:
-        browsers.executable()
+        browsers.CHROMIUM.executable()
     except browsers.NoBrowserError as error:
         _lacking(str(error))
     with browsers.browser() as found:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +18,9 @@ from attrs import evolve
 
 from sigma_kernel.contracts import AddressEntry, Stretch
 from sigma_kernel.curves import Curve, Window, downsample
-from sigma_monitor_web.monitor import WebMonitor
 from sigma_testing import FakeView
+
+from .serving import serve_view
 
 POINTS, RATE = 20_000, 400  # at the beginning, and more a second
 MANY = 500
@@ -57,15 +57,8 @@ def served(folder: Path, names: list[str], charts: list[Any], state: str = "runn
     view.begun = time.monotonic()
     layout = folder / "layout.json"
     layout.write_text(json.dumps({"format": 1, "tabs": [{"view": "train", "smoothing": 0, "charts": charts, **train}]}))
-    thread = threading.Thread(target=WebMonitor(open=False, layout=str(layout)).watch, args=(view,))
-    thread.start()
-    try:
-        while not view.texts:
-            time.sleep(0.01)
-        yield view.texts[0].split()[-1]
-    finally:
-        view.over.set()
-        thread.join()
+    with serve_view(view, layout=str(layout)) as link:
+        yield link
 
 
 @pytest.fixture

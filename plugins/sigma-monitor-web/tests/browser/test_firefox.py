@@ -28,7 +28,7 @@ def window(browsers: Any, training: Any, tmp_path_factory: pytest.TempPathFactor
     """Return a window of Firefox with the dashboard of a run that trains."""
     driver = import_module("figures.firefox")
     try:
-        driver.executable()
+        driver.FIREFOX.executable()
     except browsers.NoBrowserError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error), pytrace=False)

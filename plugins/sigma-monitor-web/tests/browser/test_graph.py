@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import combinations
 from typing import Any
 
@@ -16,10 +13,11 @@ import pytest
 from sigma_kernel import catalogue
 from sigma_kernel.contracts import LayerEntry, WorkEntry
 from sigma_kernel.errors import SigmaError
-from sigma_monitor_web.monitor import WebMonitor
 from sigma_run.config import build, load_configuration
 from sigma_run.launcher import open_document
 from sigma_testing import FakeView
+
+from .serving import serve_view
 
 RECIPES = [component.name for component in catalogue().components("recipe")]
 DRAW = """async ({ layers, optimisers, fold, down }) => {
@@ -55,24 +53,10 @@ def network_of(recipe: str) -> dict[str, list[dict[str, Any]]]:
         }
 
 
-@contextmanager
-def served(view: FakeView) -> Iterator[str]:
-    """Serve a fake run; return its link."""
-    thread = threading.Thread(target=WebMonitor(open=False).watch, args=(view,))
-    thread.start()
-    try:
-        while not view.texts:
-            time.sleep(0.01)
-        yield view.texts[0].split()[-1]
-    finally:
-        view.over.set()
-        thread.join()
-
-
 @pytest.fixture(scope="module")
 def draw(chromium: Any, browsers: Any) -> Iterator[Any]:
     """Return a function that draws layers on the page of the dashboard, and returns boxes and arrows."""
-    with served(FakeView()) as link:
+    with serve_view(FakeView()) as link:
         window = browsers.Visit.begin(chromium)
         window.page.goto(link)
 
@@ -292,7 +276,7 @@ def test_groups_are_folded_and_unfolded_by_keys_and_buttons(visit: Any) -> None:
         LayerEntry(x["name"], x["component"], tuple(x["sources"]), x["shape"], {}, x["settings"], {}) for x in given
     ]
     work = [WorkEntry(x["name"], 10, {"parameters": 100}) for x in given]
-    with served(FakeView(layers=entries, worked=work, values={"trainer.iteration": 1})) as link:
+    with serve_view(FakeView(layers=entries, worked=work, values={"trainer.iteration": 1})) as link:
         window = visit()
         page = window.page
         page.goto(link)
@@ -340,7 +324,7 @@ def test_an_error_of_the_estimate_leaves_the_graph(visit: Any) -> None:
             )
 
     entries = [LayerEntry("0-input", "input", (), (3,), {}, {})]
-    with served(Refusing(layers=entries, values={"trainer.iteration": 1})) as link:
+    with serve_view(Refusing(layers=entries, values={"trainer.iteration": 1})) as link:
         window = visit()
         window.page.goto(link)
         window.page.get_by_role("navigation").get_by_role("link", name="Network").click()

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,8 +14,9 @@ from attrs import define, field, frozen
 from sigma_http.passwords import hash_password
 from sigma_kernel.contracts import StateEntry
 from sigma_monitor_web.accounts import Account, write_accounts
-from sigma_monitor_web.monitor import WebMonitor
 from sigma_testing import FakeTrainerView, FakeView
+
+from .serving import serve_view
 
 VENDOR = Path(__file__).parent / "vendor"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -74,20 +71,6 @@ class Pair(FakeView):
 
     def trainer(self, name: str) -> FakeTrainerView:
         return OwnStates(self, name)
-
-
-@contextmanager
-def served(view: FakeView, **settings: Any) -> Iterator[str]:
-    """Serve a fake run; return its link."""
-    thread = threading.Thread(target=WebMonitor(open=False, **settings).watch, args=(view,))
-    thread.start()
-    try:
-        while not view.texts:
-            time.sleep(0.01)
-        yield view.texts[0].split()[-1]
-    finally:
-        view.over.set()
-        thread.join()
 
 
 def log_in(page: Any) -> None:
@@ -194,7 +177,7 @@ def test_a_link_to_a_moment_chooses_the_state(training: Any, visit: Any) -> None
 def test_a_moment_of_another_trainer_waits_for_the_states_of_that_trainer(visit: Any) -> None:
     values = {f"{name}.{key}": value for name in EPOCHS for key, value in MOMENT.items()}
     window, view = visit(), Pair(names=[*EPOCHS], values=values)
-    with served(view) as link:
+    with serve_view(view) as link:
         page = window.page
         page.goto(link.replace("#", "#train?trainer=second&at=300&"))
         page.get_by_text("Rewind to 300, after epoch 30?").wait_for()
@@ -218,7 +201,7 @@ def test_a_moment_that_there_is_not_is_no_longer_waited_for(training: Any, visit
 def test_who_may_no_longer_watch_is_asked_to_log_in_again(visit: Any, tmp_path: Path) -> None:
     people, anna = tmp_path / "people", {"anna": Account("anna", "steer", hash_password(PASSWORD))}
     write_accounts(people, anna)
-    with served(FakeView(), accounts=str(people)) as link:
+    with serve_view(FakeView(), accounts=str(people)) as link:
         page = visit().page
         page.goto(link)
         log_in(page)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,8 +11,9 @@ import numpy as np
 import pytest
 
 from sigma_kernel.contracts import AddressEntry
-from sigma_monitor_web.monitor import WebMonitor
 from sigma_testing import FakeView
+
+from .serving import serve_view
 
 POINTS = 50
 MEASURED = {
@@ -38,18 +37,11 @@ def shown(visit: Any, *trainers: str) -> Iterator[Any]:
     moment = {"iteration": POINTS, "epoch": 5, "second": POINTS / 10}
     moments = {f"{trainer}.{name}": value for trainer in trainers for name, value in moment.items()}
     view = FakeView(measured=measured, entries_of=entries, values={**values, **moments}, names=[*trainers])
-    thread = threading.Thread(target=WebMonitor(open=False).watch, args=(view,))
-    thread.start()
-    try:
-        while not view.texts:
-            time.sleep(0.01)
+    with serve_view(view) as link:
         window = visit()
-        window.page.goto(view.texts[0].split()[-1])
+        window.page.goto(link)
         yield window.page
         assert window.complaints == []
-    finally:
-        view.over.set()
-        thread.join()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +17,9 @@ import pytest
 from sigma_kernel.contracts import AddressEntry
 from sigma_kernel.periods import Period
 from sigma_monitor_web.archive import Archive
-from sigma_monitor_web.monitor import WebMonitor
 from sigma_testing import FakeView
+
+from .serving import serve_view
 
 POINTS = 50
 LOSS = "trainer.training.loss"
@@ -52,20 +52,13 @@ def shown(visit: Any, trained: list[Period], **moment: Any) -> Iterator[Any]:
     entries = {LOSS: AddressEntry(LOSS, "number", 0.04)}
     measured = {LOSS: 2 / np.arange(1, POINTS + 1)}
     view = FakeView(measured=measured, entries_of=entries, values=values, trained=trained, state="running", **moment)
-    thread = threading.Thread(target=WebMonitor(open=False).watch, args=(view,))
-    thread.start()
-    try:
-        while not view.texts:
-            time.sleep(0.01)
+    with serve_view(view) as link:
         window = visit()
-        window.page.goto(view.texts[0].split()[-1])
+        window.page.goto(link)
         window.page.get_by_role("img", name=re.compile("50 points")).wait_for()
         yield window
         assert window.complaints == []
         window.page.close()
-    finally:
-        view.over.set()
-        thread.join()
 
 
 @pytest.fixture(scope="module")
