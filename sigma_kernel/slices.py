@@ -129,6 +129,7 @@ class SliceSum:
     def _add(self, is_whole: bool) -> None:
         self._is_whole = is_whole
         self._slices[self.rank] = add_vectors([self._parts[shard] for shard in range(self.count)])
+        self._parts = {shard: {} for shard in self._parts}  # what a transport has lent is given back
         if not is_whole:
             for rank in self._ranks():
                 self.send(rank, SlicePacket(self.key, self.rank, self._slices[self.rank]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -58,6 +59,17 @@ def test_large_vectors_are_sent_by_slices() -> None:
 
     SliceSum(HERE, 0, 4, 4, send).begin({0: draw_parts(1, 100_000)[0]})
     assert sizes == [25_000] * 3
+
+
+def test_a_sum_forgets_parts_once_they_are_added() -> None:
+    parts = [{shard: part} for shard, part in draw_parts(2, 100_000).items()]
+    slices = [{"a": np.ones(50_000, np.float32), "b": np.ones(2)} for _ in range(2)]
+    lent = [weakref.ref(own[name]) for own in slices for name in own]
+    total = SliceSum(HERE, 1, 2, 2, lambda rank, packet: None)
+    total.begin({0: parts[0][0]})
+    total.receive(PartsPacket(HERE, {1: slices.pop()}, {1: b""}, False))
+    assert len([reference for reference in lent if reference() is not None]) == 2  # those that are not received
+    assert not total.is_complete  # a slice is missing
 
 
 def test_slices_of_members_cover_each_vector_once() -> None:

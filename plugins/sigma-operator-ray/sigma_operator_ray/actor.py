@@ -14,6 +14,7 @@ from typing import Any
 from sigma_kernel.contracts import Checkpoint, Commit, GroupOrder, WorkerFailed
 from sigma_kernel.slices import Packet
 from sigma_operator_ray.channel import JoinMessage, Message, PrintedLine, RayChannel
+from sigma_operator_ray.engine import PacketChannel
 
 LINGER = 4.0  # seconds after the end of the work in which the operator may end the process
 REMEDY = (
@@ -28,10 +29,11 @@ class WorkerActor:
     Args:
         number: The number of the worker.
         blueprint: The pickled blueprint.
+        channels: Whether vectors may be sent by Ray's channels.
     """
 
-    def __init__(self, number: int, blueprint: bytes) -> None:
-        self._number, self._channel = number, RayChannel(number)
+    def __init__(self, number: int, blueprint: bytes, channels: bool) -> None:
+        self._number, self._channel = number, RayChannel(number, channels)
         self._streams = [PrintedLines(stream, self._channel) for stream in (sys.stdout, sys.stderr)]
         sys.stdout, sys.stderr = self._streams
         threading.Thread(target=self._serve, args=[blueprint], name="sigma-worker", daemon=True).start()
@@ -49,7 +51,15 @@ class WorkerActor:
 
     def receive(self, packet: Packet) -> None:
         """Take vectors of another member."""
-        self._channel.mailbox.put(packet)
+        self._channel.receive(packet)
+
+    def connect(self, sender: int, channel: PacketChannel) -> None:
+        """Take packets of another member from a channel too."""
+        self._channel.links.accept(sender, channel)
+
+    def locate(self) -> tuple[str, int]:
+        """Return the node of this worker, and the port of its bell."""
+        return self._channel.links.locate()
 
     def give_state(self, commit: Commit) -> Checkpoint | None:
         """Return the state of a commit, if this worker provides it."""

@@ -24,7 +24,9 @@ from sigma_kernel.contracts import (
 )
 from sigma_kernel.slices import Mailbox, Packet, SliceSum, SumKey
 from sigma_operator_ray.engine import PENDING, Handle, Reference, call, find_cut, wait_for
+from sigma_operator_ray.links import Links
 
+LEAST_PAUSE, LONGEST_PAUSE = 2e-5, 1e-3  # seconds until a packet is written again that its reader had no room for
 ASK_AGAIN = 0.02  # seconds after the answer that a state is not there
 
 
@@ -56,6 +58,8 @@ class RayChannel:
     """Carry orders, events, vectors and states of one worker."""
 
     worker: int
+    channels: bool = True
+    links: Links = field(init=False)
     mailbox: Mailbox = field(factory=Mailbox, init=False)
     _orders: SimpleQueue[GroupOrder] = field(factory=SimpleQueue, init=False)
     _messages: SimpleQueue[Message | None] = field(factory=SimpleQueue, init=False)
@@ -65,6 +69,9 @@ class RayChannel:
     _request: tuple[JoinOrder, Reference] | None = field(default=None, init=False)
     _provided: tuple[Commit, Provide] | None = field(default=None, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self.links = Links(self.worker, lambda text: self.tell(PrintedLine(self.worker, text)))
+
     # -- what the actor is told ----------------------------------------------------------------------------------------
     def take(self, messages: Sequence[GroupOrder | JoinMessage]) -> None:
         """Take orders of the operator."""
@@ -73,8 +80,15 @@ class RayChannel:
                 if self._join is None or message.order.generation >= self._join.order.generation:
                     self._join = message
                     self.mailbox.begin_generation(message.order.generation)
+                    self.links.keep(message.peers)
+                    self.links.bell.ring(self.links.bell.port)
                 message = message.order
             self._orders.put(message)
+
+    def receive(self, packet: Packet) -> None:
+        """Take a packet that a call has brought."""
+        self.mailbox.put(packet)
+        self.links.bell.ring(self.links.bell.port)
 
     def poll(self) -> list[Message] | None:
         """Wait for messages to the operator, and return them; None after the end."""
@@ -124,14 +138,11 @@ class RayChannel:
         if self._sum is None or self._sum.key != key:
             self._begin_sum(join, key, parts, count)
         assert self._sum is not None
-        while not self._sum.is_complete:
-            packets = self.mailbox.take(key, deadline)
-            if not packets:
-                self._report_cut(order.generation)
-                return None
-            for packet in packets:
-                self._sum.receive(packet)
-        return self._sum.result()
+        if not self._collect(self._sum, deadline):
+            self._report_cut(order.generation)
+            return None
+        total, self._sum = self._sum.result(), None  # whose arrays occupy channels
+        return total
 
     def provide(self, commit: Commit, state: Provide) -> None:
         """Give the state of this commit to members that fetch it from this worker, in place of any earlier one."""
@@ -155,17 +166,44 @@ class RayChannel:
         return copy_state(state)
 
     # -- others --------------------------------------------------------------------------------------------------------
+    def _collect(self, total: SliceSum, deadline: float) -> bool:
+        """Receive packets until a sum is complete, and this member's are sent; return False after the deadline."""
+        pause = LEAST_PAUSE
+        while True:
+            self.links.read(self.mailbox.put)
+            self._take_packets(total)
+            is_sent = self.links.write()  # what the sum has sent meanwhile too
+            if is_sent and total.is_complete:
+                return True
+            rest = deadline - time.monotonic()
+            if rest <= 0 or self._is_over(total):
+                return False
+            pause = LEAST_PAUSE if is_sent else min(2 * pause, LONGEST_PAUSE)
+            self.links.wait(rest if is_sent else min(rest, pause))
+
+    def _take_packets(self, total: SliceSum) -> None:
+        """Let a sum take its packets that have arrived."""
+        for packet in self.mailbox.take(total.key, 0.0):
+            total.receive(packet)
+
     def _begin_sum(self, join: JoinMessage, key: SumKey, parts: Mapping[int, ShardPart], count: int) -> None:
         members = sorted(join.order.members)
 
         def send(rank: int, packet: Packet) -> None:
-            if (peer := join.peers.get(members[rank])) is not None:  # else it is lost, and the generation has ended
-                self._sent[members[rank]] = call(peer, "receive", packet)
+            number = members[rank]
+            if (peer := join.peers.get(number)) is None:
+                return  # it is lost, and the generation has ended
+            if not (self.channels and self.links.send(number, peer, packet)):
+                self._sent[number] = call(peer, "receive", packet)
 
         self._sent.clear()
+        self.links.begin()
         self.mailbox.begin_sum(key)
         self._sum = SliceSum(key, members.index(self.worker), len(members), count, send)
         self._sum.begin(parts)
+
+    def _is_over(self, total: SliceSum) -> bool:
+        return self._join is None or self._join.order.generation != total.key.generation
 
     def _report_cut(self, generation: int) -> None:
         if cut := find_cut(self._sent):

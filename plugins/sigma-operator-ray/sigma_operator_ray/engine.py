@@ -22,7 +22,13 @@ Reference = Any  # to an object, or to the result of a call
 PENDING = object()
 REACHED_WITHIN = 3.0  # seconds
 CPUS = 4096  # of an instance that is started: workers share its processors anyway
-GROUPS = {"take": "orders", "poll": "events", "receive": "vectors", "give_state": "states"}  # threads of an actor
+GROUPS = {
+    "take": "orders",
+    "poll": "events",
+    "receive": "vectors",
+    "connect": "vectors",
+    "give_state": "states",
+}  # threads of an actor
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 VARIABLES = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}  # of an instance
 
@@ -211,6 +217,62 @@ def wait_for(reference: Reference, seconds: float) -> Any:
         return ray.get(ready[0])
     except ray.exceptions.RayError:
         return None
+
+
+# -- channels ----------------------------------------------------------------------------------------------------------
+@define(eq=False)
+class PacketChannel:
+    """Memory for one value, which an actor writes and another one of the same node reads.
+
+    The writer sends it to the reader. Ray frees the memory when the process of the writer ends.
+    """
+
+    capacity: int  # bytes
+    _channel: Any
+
+    def write(self, data: Any) -> bool:
+        """Write what :func:`serialise` has returned; return False if the value before has not been read."""
+        try:
+            self._channel.write(data, 0.0)
+        except import_ray().exceptions.RayChannelTimeoutError:
+            return False
+        return True
+
+    def read(self) -> Any:
+        """Return a value, or ``PENDING`` if there is none. Its arrays occupy the channel until they are forgotten."""
+        try:
+            return self._channel.read(0.0)
+        except import_ray().exceptions.RayChannelTimeoutError:
+            return PENDING
+
+
+def open_channel(reader: Handle, node: str, capacity: int) -> PacketChannel:
+    """Return a channel from this actor to another one of the node; raise what Ray raises."""
+    module = import_module("ray.experimental.channel.shared_memory_channel")
+    own = import_ray().get_runtime_context().current_actor
+    return PacketChannel(capacity, module.Channel(own, [(reader, node)], capacity))
+
+
+def get_node() -> str:
+    """Return the node of this process."""
+    return str(import_ray().get_runtime_context().get_node_id())
+
+
+def serialise(value: Any) -> tuple[Any, int]:
+    """Return a value as a channel takes it, without a copy of its arrays, and its size in bytes."""
+    data = import_ray()._private.worker.global_worker.get_serialization_context().serialize(value)
+    return data, data.total_bytes + len(data.metadata)
+
+
+def is_actor_gone(error: BaseException) -> bool:
+    """Return whether the other end of a call has ended, or cannot be reached."""
+    errors = import_ray().exceptions
+    return isinstance(error, errors.ActorDiedError | errors.ActorUnavailableError)
+
+
+def get_result(reference: Reference) -> Any:
+    """Wait for an object; raise what the call has raised, or Ray."""
+    return import_ray().get(reference)
 
 
 def find_cut(calls: Mapping[int, Reference]) -> list[int]:

@@ -28,6 +28,7 @@ class RayOperator(GroupOperator):
         gpus: GPUs that each worker reserves; with any, it sees no others.
         install: Whether workers install the plugins from a package index, in the versions that are here.
         niceness: The niceness of workers of an instance that is started; a cluster has its own.
+        channels: Whether workers send vectors by Ray's channels, where these can be made, or by calls of actors alone.
     """
 
     address: str = field(default="")
@@ -35,11 +36,12 @@ class RayOperator(GroupOperator):
     gpus: float = field(default=0.0, validator=ge(0))
     install: bool = field(default=False)
     niceness: int = field(default=0, validator=[ge(0), le(19)])
+    channels: bool = field(default=True)
 
     def connect(self) -> RayTransport:
         """Return a transport that has not been started; raise SigmaConfigError without Ray."""
         import_ray()
         return RayTransport(
             address=self.address, niceness=self.niceness, cpus=self.cpus, gpus=self.gpus, install=self.install,
-            at_least=self.at_least,
+            at_least=self.at_least, channels=self.channels,
         )  # fmt: skip

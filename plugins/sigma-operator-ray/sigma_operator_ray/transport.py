@@ -62,6 +62,7 @@ class RayTransport:
     gpus: float = 0.0
     install: bool = False
     at_least: int = 1
+    channels: bool = True
     _options: ActorOptions | None = field(default=None, init=False)
     _blueprint: Reference = field(default=None, init=False)
     _workers: dict[int, Handle] = field(factory=dict, init=False)
@@ -129,7 +130,7 @@ class RayTransport:
     def _start(self, worker: int) -> None:
         assert self._options is not None
         self._started.add(worker)
-        self._workers[worker] = start_actor(WorkerActor, self._options, worker, self._blueprint)
+        self._workers[worker] = start_actor(WorkerActor, self._options, worker, self._blueprint, self.channels)
         self._poll(worker)
 
     def _complete(self, order: GroupOrder) -> GroupOrder | JoinMessage:
