@@ -168,6 +168,7 @@ class ActorOptions:
     gpus: float
     packages: Sequence[str]
     namespace: str
+    place: Any = None  # a scheduling strategy of Ray
 
 
 def start_actor(kind: type, options: ActorOptions, number: int, *values: Any) -> Handle:
@@ -183,6 +184,7 @@ def start_actor(kind: type, options: ActorOptions, number: int, *values: Any) ->
         num_gpus=options.gpus,
         max_restarts=0,
         max_task_retries=0,
+        scheduling_strategy=options.place,
         runtime_env={"pip": [*options.packages]} if options.packages else None,
     ).remote(number, *values)
 
@@ -217,6 +219,36 @@ def wait_for(reference: Reference, seconds: float) -> Any:
         return ray.get(ready[0])
     except ray.exceptions.RayError:
         return None
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+def reserve(options: ActorOptions, count: int, strategy: str) -> Handle:
+    """Return a placement group with room for so many actors, once the cluster has it; None if they reserve nothing."""
+    each = {kind: amount for kind, amount in (("CPU", options.cpus), ("GPU", options.gpus)) if amount}
+    if not each:
+        return None
+    return import_module("ray.util").placement_group([each] * count, strategy=strategy.upper())
+
+
+def is_reserved(group: Handle) -> bool:
+    """Return whether a placement group has its room.
+
+    Its own ``wait`` says no while it has, for a moment after the creation and with a short time.
+    """
+    return bool(import_module("ray.util").placement_group_table(group)["state"] == "CREATED")
+
+
+def place_actor(group: Handle, bundle: int, strategy: str) -> Any:
+    """Return where Ray is to start an actor: in a bundle of a group, or where there is room, if that is None."""
+    if group is None:
+        return "SPREAD" if strategy == "spread" else "DEFAULT"
+    module = import_module("ray.util.scheduling_strategies")
+    return module.PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=bundle)
+
+
+def release(group: Handle) -> None:
+    """Give the room of a placement group back; what runs there ends."""
+    import_module("ray.util").remove_placement_group(group)
 
 
 # -- channels ----------------------------------------------------------------------------------------------------------

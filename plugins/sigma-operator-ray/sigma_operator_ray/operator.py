@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import define, field
 
 from sigma_kernel.contracts import GroupOperator
-from sigma_kernel.settings import ge, le
+from sigma_kernel.settings import ge, gt, in_, le
 from sigma_operator_ray.engine import import_ray
 from sigma_operator_ray.transport import RayTransport
 
@@ -29,6 +29,9 @@ class RayOperator(GroupOperator):
         install: Whether workers install the plugins from a package index, in the versions that are here.
         niceness: The niceness of workers of an instance that is started; a cluster has its own.
         channels: Whether workers send vectors by Ray's channels, where these can be made, or by calls of actors alone.
+        placement: "pack" for workers on few nodes, which exchange vectors in memory, or "spread" for many nodes.
+        place_within: Seconds within which the cluster must have room for ``at_least`` workers, whose places are
+            reserved together.
     """
 
     address: str = field(default="")
@@ -37,6 +40,8 @@ class RayOperator(GroupOperator):
     install: bool = field(default=False)
     niceness: int = field(default=0, validator=[ge(0), le(19)])
     channels: bool = field(default=True)
+    placement: str = field(default="pack", validator=in_(("pack", "spread")))
+    place_within: float = field(default=600.0, validator=gt(0))
 
     def connect(self) -> RayTransport:
         """Return a transport that has not been started; raise SigmaConfigError without Ray."""
@@ -44,4 +49,5 @@ class RayOperator(GroupOperator):
         return RayTransport(
             address=self.address, niceness=self.niceness, cpus=self.cpus, gpus=self.gpus, install=self.install,
             at_least=self.at_least, channels=self.channels,
+            placement=self.placement, place_within=self.place_within,
         )  # fmt: skip

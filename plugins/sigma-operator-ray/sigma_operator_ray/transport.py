@@ -44,6 +44,7 @@ from sigma_operator_ray.engine import (
     put,
     start_actor,
 )
+from sigma_operator_ray.placement import Placement
 
 LEAVE = 5.0  # seconds in which a worker ends, once it is to leave
 
@@ -63,6 +64,9 @@ class RayTransport:
     install: bool = False
     at_least: int = 1
     channels: bool = True
+    placement: str = "pack"
+    place_within: float = 600.0
+    _places: Placement | None = field(default=None, init=False)
     _options: ActorOptions | None = field(default=None, init=False)
     _blueprint: Reference = field(default=None, init=False)
     _workers: dict[int, Handle] = field(factory=dict, init=False)
@@ -80,7 +84,9 @@ class RayTransport:
         CONNECTION.open(self.address, self.niceness)
         packages = [f"{name}=={version}" for name, version in blueprint.plugins.items()] if self.install else []
         self._options = ActorOptions(self.cpus, self.gpus, packages, f"sigma-{uuid.uuid4().hex[:12]}")
-        expect_processors(self.cpus, self.gpus, min(workers, self.at_least))
+        least = min(workers, self.at_least)
+        expect_processors(self.cpus, self.gpus, least)
+        self._places = Placement(self._options, self.placement, least, self.place_within)
         self._blueprint = put(data)
 
     def send(self, orders: Sequence[GroupOrder]) -> None:
@@ -99,6 +105,8 @@ class RayTransport:
         """Return the events that have arrived; wait at most so long for the first."""
         deadline, events = time.monotonic() + seconds, list[GroupEvent]()
         self._end_overdue()
+        if (failure := self._check_places()) is not None:
+            return [failure]
         try:
             while True:
                 rest = 0.0 if events else max(deadline - time.monotonic(), 0.0)
@@ -119,6 +127,8 @@ class RayTransport:
             self._shared = self._blueprint = None
             if self._options is not None:
                 self._options = None
+                if self._places is not None:
+                    self._places.close()
                 CONNECTION.close()
 
     @property
@@ -129,8 +139,10 @@ class RayTransport:
     # -- orders --------------------------------------------------------------------------------------------------------
     def _start(self, worker: int) -> None:
         assert self._options is not None
+        assert self._places is not None
         self._started.add(worker)
-        self._workers[worker] = start_actor(WorkerActor, self._options, worker, self._blueprint, self.channels)
+        options = evolve(self._options, place=self._places.place(worker))
+        self._workers[worker] = start_actor(WorkerActor, options, worker, self._blueprint, self.channels)
         self._poll(worker)
 
     def _complete(self, order: GroupOrder) -> GroupOrder | JoinMessage:
@@ -177,7 +189,19 @@ class RayTransport:
         """Forget a worker; return its end, or its failure if another one would fare no better."""
         del self._workers[worker]
         self._leaving.pop(worker, None)
+        if self._places is not None:
+            self._places.leave(worker)
         return WorkerFailed(worker, reason) if is_final else WorkerLost(worker, reason)
+
+    def _check_places(self) -> GroupEvent | None:
+        """Say that the cluster has no room yet; return the failure of a worker if it has none in time."""
+        with self._lock:
+            if self._places is None or not self._workers:
+                return None
+            if (text := self._places.describe_wait()) is not None:
+                print_text(text)
+            text = self._places.describe_failure()
+            return None if text is None else WorkerFailed(min(self._workers), text)
 
     def _end_overdue(self) -> None:
         """End workers that were to leave and have not."""
@@ -205,6 +229,11 @@ def pickle_blueprint(blueprint: Blueprint) -> bytes:
 
 
 def print_lines(lines: Sequence[PrintedLine]) -> None:
-    """Write lines of workers to standard error, if there is one."""
+    """Write lines of workers to standard error."""
+    print_text(*[f"[worker {line.worker}] {line.text}" for line in lines])
+
+
+def print_text(*lines: str) -> None:
+    """Write lines to standard error, if there is one."""
     with suppress(OSError, ValueError, AttributeError):  # of a stream that is closed, or missing
-        sys.stderr.write("".join(f"[worker {line.worker}] {line.text}\n" for line in lines))
+        sys.stderr.write("".join(f"{line}\n" for line in lines))
