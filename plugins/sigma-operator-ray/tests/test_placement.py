@@ -103,8 +103,8 @@ def test_a_full_cluster_is_waited_for_and_that_is_said(
             [failure, *_] = until(transport, bool)
             assert isinstance(failure, WorkerFailed)
             assert failure.traceback == (
-                "operator 'ray': the cluster has no room yet for what at_least = 3 reserves together: 3 CPU. It has waited for 0.5 s."
-                " Lower at_least, cpus or gpus, raise place_within, or add nodes."
+                "operator 'ray': the cluster has no room yet for what at_least = 3 reserves together: 3 CPU. It has"
+                " waited for 0.5 s. Lower at_least, cpus or gpus, raise place_within, or add nodes."
             )
         capsys.readouterr()
         with start(operator, tmp_path) as transport:
