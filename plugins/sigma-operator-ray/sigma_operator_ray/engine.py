@@ -62,6 +62,7 @@ class RayConnection:
         with self._lock:
             if self._users == 0 and not ray.is_initialized():
                 self._is_ours = True
+                _print_messages(False)
                 try:
                     with _keep_signal_handlers():
                         _join_cluster(ray, address) if address else self._start_instance(ray, niceness)
@@ -80,6 +81,7 @@ class RayConnection:
     def _end(self) -> None:
         self._is_ours = False
         import_ray().shutdown()
+        _print_messages(True)
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -143,6 +145,14 @@ def _set_variables() -> Iterator[None]:
     finally:
         for name in added:
             os.environ.pop(name, None)
+
+
+def _print_messages(is_on: bool) -> None:
+    """Choose whether Ray prints what it has to say about workers to standard output, in spite of ``log_to_driver``.
+
+    Their deaths are reported by the trainer, as events.
+    """
+    import_module("ray._private.worker")._worker_logs_enabled = is_on
 
 
 CONNECTION = RayConnection()

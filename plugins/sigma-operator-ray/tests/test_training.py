@@ -93,7 +93,9 @@ def transports(monkeypatch: pytest.MonkeyPatch) -> list[RayTransport]:
     return remember_transports(RayOperator, monkeypatch)
 
 
-def test_workers_that_are_killed_change_no_bits(address: str, transports: list[RayTransport], tmp_path: Path) -> None:
+def test_workers_that_are_killed_change_no_bits(
+    address: str, transports: list[RayTransport], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     operator = RayOperator(address=address, cpus=0.5, shards=4, workers=3, burst_seconds=0.02)
     with build("digits", operator, tmp_path) as environment:
         handle = environment.run_async(progress=False)
@@ -109,6 +111,17 @@ def test_workers_that_are_killed_change_no_bits(address: str, transports: list[R
         (1, "it was ended by ray.kill"),
         (0, "its process has ended without a word, as by SIGKILL"),
     ]
+    assert "raylet" not in capfd.readouterr().out
+
+
+def test_what_ray_says_of_workers_is_not_printed_by_a_connection_of_ours(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from ray._private.worker import print_to_stdstream
+
+    message = {"lines": ["(raylet) A worker died."], "pid": "raylet", "is_err": False}
+    print_to_stdstream(message, ignore_prefix=False)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_cluster_without_room_for_the_least_workers_is_refused(address: str) -> None:
