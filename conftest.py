@@ -2,7 +2,8 @@
 
 Compiled programs are not optimised, except in the tests of their backend: most run for a moment.  No run is steered
 from other shells, except where a test is about that.  Tests of rooms that are not installed are left out; those that
-import rooms are marked, so that each test runs once: with the kernel alone, or with its rooms.
+import rooms are marked, so that each test runs once: with the kernel alone, or with its rooms. So are cases that are
+long.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of files that import rooms, besides those of the engine."""
+    """Mark the tests of files that import rooms, besides those of the engine, and cases that are long."""
     for item in items:
         if _rooms_imported(item.path) - ENGINE:
             item.add_marker("rooms")
+        cases = item.get_closest_marker("long_cases")
+        if cases is not None and isinstance(item, pytest.Function) and item.callspec.id in cases.args:
+            item.add_marker("long")
 
 
 @cache

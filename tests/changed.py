@@ -61,5 +61,5 @@ def _git(root: Path, *arguments: str) -> list[str]:
 if __name__ == "__main__":
     chosen = [path for path in affected(changed_files(), required()) if (ROOT / path).exists()]
     print("nothing has changed" if not chosen else f"testing {' '.join(chosen)}", flush=True)
-    unused = ["--ignore-glob=*/peers", "--ignore-glob=*/browser", "-m", "not installs and not browser"]
+    unused = ["--ignore-glob=*/peers", "--ignore-glob=*/browser", "-m", "not installs and not browser and not long"]
     sys.exit(subprocess.call([sys.executable, "-m", "pytest", *unused, *sys.argv[1:], *chosen]) if chosen else 0)

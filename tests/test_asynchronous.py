@@ -115,6 +115,7 @@ def delayed_descent(start: np.ndarray, epochs: int, bursts: dict[int, list[list[
     return past[-1]
 
 
+@pytest.mark.long_cases("deaths")
 @pytest.mark.parametrize("case", ["calm", "deaths", "losses that are not finite"])
 def test_each_shard_is_applied_once_with_its_age_as_in_numpy(
     case: str, slow: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -230,6 +231,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_with_an_earlier_state(slow: None
     assert list(sigma.run_folder.glob("checkpoints/trainer/*"))
 
 
+@pytest.mark.long
 def test_processes_train_asynchronously(tmp_path: Path) -> None:
     operator = ProcessesOperator(shards=4, workers=2, mode="asynchronous", staleness=2)
     sigma = environment(operator, folder=tmp_path)

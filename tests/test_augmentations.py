@@ -252,6 +252,7 @@ def run_command(capsys: Any, *arguments: Any) -> tuple[int, str, str]:
     return code, said.out, said.err
 
 
+@pytest.mark.long_cases("numba")
 @BACKENDS
 def test_a_configuration_has_augmentations_and_a_run_folder_keeps_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, backend: str

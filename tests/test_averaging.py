@@ -105,6 +105,7 @@ def test_replicas_are_averaged_as_in_numpy(shards: int) -> None:
 
 
 # -- who computes ------------------------------------------------------------------------------------------------------
+@pytest.mark.long
 def test_bits_do_not_depend_on_workers_operators_or_bursts() -> None:
     wanted = train(local())
     operators = [local(workers=2, burst_seconds=1e-9), threads(), threads(workers=3), ProcessesOperator(
@@ -120,6 +121,7 @@ def test_precisions_and_remainders_have_the_bits_of_local(sets: list[str]) -> No
     assert train(threads(workers=2), *sets) == train(local(), *sets)
 
 
+@pytest.mark.long
 def test_deaths_change_no_bits_and_a_replay_needs_no_workers(tmp_path: Path) -> None:
     sets = ["trainer.epochs=25"]
     wanted, _ = train(local(), *sets)

@@ -31,6 +31,7 @@ def test_the_page_has_a_row_for_each_recipe_that_is_not_a_benchmark():
     assert not missing, "Run python -m figures.compiling in docs/"
 
 
+@pytest.mark.long
 @pytest.mark.rooms
 def test_a_process_of_its_own_reports_seconds_and_memory(tmp_path):
     found = compiling.measured(

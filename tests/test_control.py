@@ -207,6 +207,7 @@ def test_control_is_true_or_false() -> None:
         load(text, ["run.control=off"])
 
 
+@pytest.mark.long
 def test_a_resumed_run_may_stay_paused_as_it_can_be_steered(
     home: Path, tmp_path: Path, sigma: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -292,6 +292,7 @@ print("trained to the end")
 """
 
 
+@pytest.mark.long_cases("SIGTERM--15--3", "SIGUSR1-0-trained to the end-3")
 @pytest.mark.parametrize(
     ("name", "code", "said", "saved"),
     [("SIGTERM", -15, "", "3"), ("SIGHUP", -1, "", "3"), ("SIGUSR1", 0, "trained to the end", "3")],

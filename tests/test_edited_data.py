@@ -347,6 +347,7 @@ with Environment("killed", seed=4, folder=sys.argv[1]) as sigma:
 """
 
 
+@pytest.mark.long_cases("6")
 @pytest.mark.parametrize("steps", [1, 6])
 def test_a_run_that_is_killed_while_edits_wait_is_resumed_and_replayed(tmp_path: Path, sigma: Any, steps: int) -> None:
     program = [sys.executable, "-c", PROGRAM, str(tmp_path / "runs"), str(steps)]

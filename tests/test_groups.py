@@ -107,6 +107,7 @@ CASES = {
 }
 
 
+@pytest.mark.long_cases("another last batch", "mixed precision", "state of layers", "state of rows")
 @pytest.mark.parametrize("case", CASES)
 def test_bits_do_not_depend_on_the_number_of_workers(case: str) -> None:
     recipe, sets = CASES[case]
@@ -138,6 +139,7 @@ class Follow(Hook):
         context.command("set", pattern="optimiser.learning_rate", value=0.01 * float(context.read("training.loss")))
 
 
+@pytest.mark.long
 def test_hooks_of_local_scope_see_the_same_whoever_dies(tmp_path: Path) -> None:
     def train(operator: Any) -> Environment:
         sigma = environment("iris", operator, "hooks.finish.when='epoch reaches 20'", folder=tmp_path)
@@ -225,6 +227,7 @@ def test_one_shard_is_the_fused_step(optimiser: str) -> None:
 
 
 # -- workers that are lost ---------------------------------------------------------------------------------------------
+@pytest.mark.long_cases("1", "2")
 @pytest.mark.parametrize("seed", range(3))
 def test_deaths_at_random_moments_change_no_bits(seed: int, tmp_path: Path) -> None:
     sets = ["trainer.epochs=40", "hooks.finish.when='epoch reaches 40'"]
@@ -261,6 +264,7 @@ def test_a_worker_that_dies_before_it_is_ready_is_replaced() -> None:
     assert digest("iris", Operator(workers=2, shards=2), "trainer.epochs=2") == wanted
 
 
+@pytest.mark.long
 def test_fewer_workers_than_needed_wait_with_a_checkpoint(tmp_path: Path) -> None:
     @define(eq=False)
     class Alone(ThreadTransport):

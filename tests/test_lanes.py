@@ -74,6 +74,14 @@ def train(operator: Any, *given: Any, **settings: Any) -> dict[str, bytes]:
         return state_bytes(sigma.trainer("trainer"))
 
 
+@pytest.mark.long_cases(
+    "augmented",
+    "batches smaller than lanes",
+    "classes",
+    "last batch of one row",
+    "series, mixed",
+    "weighted classes, drawn by class",
+)
 @pytest.mark.parametrize("case", CASES)
 def test_bits_do_not_depend_on_the_number_of_workers_or_on_memory(case: str) -> None:
     data, settings = CASES[case]
@@ -114,6 +122,7 @@ def test_a_worker_reads_the_blocks_of_its_lanes_alone_and_the_operator_none(
     assert each[-1] <= blocks / workers + 3
 
 
+@pytest.mark.long
 def test_lanes_are_taken_over_from_workers_that_die() -> None:
     wanted = train(LocalOperator(shards=LANES), epochs=15)
     operator = ThreadOperator(workers=3, shards=LANES, burst_seconds=0.01)
@@ -122,6 +131,7 @@ def test_lanes_are_taken_over_from_workers_that_die() -> None:
     assert killed
 
 
+@pytest.mark.long_cases("batches smaller than lanes", "last batch of one row")
 @pytest.mark.parametrize("case", ["classes", "last batch of one row", "batches smaller than lanes"])
 def test_replicas_that_are_averaged_have_lanes_of_their_own(case: str) -> None:
     data, settings = CASES[case]

@@ -58,6 +58,7 @@ def train(folder: Path, name: str, table: str = BLOCKS, data: str = "", **settin
     return train_file(TOML.replace("TABLE", table).replace("DATA", data), folder, name, **settings)
 
 
+@pytest.mark.long_cases(', columns = { city = { type = "index", section = "cities" } }-preprocessors.x = "standardise"')
 @pytest.mark.parametrize(
     ("table", "data"),
     [

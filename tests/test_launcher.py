@@ -705,6 +705,7 @@ def test_files_of_a_run_do_not_reuse_descriptors_of_closed_streams(tmp_path, mon
 SPELT = {"LC_ALL": "C", "PYTHONUTF8": "0"}  # a locale with ASCII letters only
 
 
+@pytest.mark.long
 @posix
 @pytest.mark.rooms
 def test_characters_that_the_locale_lacks_are_reported_in_a_sentence(tmp_path, monkeypatch):

@@ -131,6 +131,7 @@ def values(sigma: Environment, *without: str) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name.rpartition(".")[2] not in without}
 
 
+@pytest.mark.long
 def test_hooks_of_local_scope_run_in_the_processes_of_the_workers_and_give_what_local_gives() -> None:
     ends = []
     for operator in (LocalOperator(workers=2, shards=4), ProcessesOperator(workers=2, shards=4)):
@@ -265,6 +266,7 @@ def test_what_kills_every_worker_that_runs_it_ends_the_run_and_never_runs_in_the
         sigma.run(progress=False)
 
 
+@pytest.mark.long_cases("2")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_values_of_workers_are_replayed_and_resumed_whoever_dies(workers: int, tmp_path: Path) -> None:
     def make(operator: Any) -> Environment:
@@ -381,6 +383,7 @@ def test_hooks_of_local_scope_reach_the_workers_as_they_are_attached_and_changed
     assert not sigma.find("trainer.workers.*.statistics.**")
 
 
+@pytest.mark.long
 def test_an_error_in_a_worker_follows_the_policy_of_the_hook_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(SigmaTrainingError, match=r"hook 'boom' .* failed: ValueError: wrong elsewhere"):
         environment(ProcessesOperator(workers=2, shards=2), boom=Boom()).run(progress=False)

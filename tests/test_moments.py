@@ -75,6 +75,7 @@ def at(iterations: int, *rates: tuple[int, float]) -> dict[str, bytes]:
 
 
 # -- recall ------------------------------------------------------------------------------------------------------------
+@pytest.mark.long_cases("7-None-rates0")
 @pytest.mark.parametrize(
     ("iteration", "branch", "rates"), [(7, None, []), (11, None, [(8, 0.05)]), (22, 0, [(8, 0.05)])]
 )
@@ -106,6 +107,7 @@ def test_a_network_of_any_moment_is_saved_from_the_shell(
     assert lowered == [19]
 
 
+@pytest.mark.long
 def test_a_recall_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
     with environment(tmp_path / "runs") as sigma:
         sigma.trainer("trainer").fit(iterations=20_000)
@@ -122,6 +124,7 @@ def test_a_recall_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
     assert not [*Path(os.environ.get("TMPDIR", "/tmp")).glob("sigma-recall-*/state")]
 
 
+@pytest.mark.long
 def test_the_bits_of_a_run_that_trains_meanwhile_do_not_change(tmp_path: Path) -> None:
     with environment(tmp_path, epochs=400) as sigma:
         training = sigma.run_async()
@@ -225,6 +228,7 @@ def test_a_fork_does_not_need_the_first_run(run: Path, tmp_path: Path) -> None:
     assert {name: value.tobytes() for name, value in load(folder).parameters().items()} == at(20, (8, 0.05))
 
 
+@pytest.mark.long
 def test_moments_of_a_fork_can_be_recalled_and_forked(run: Path) -> None:
     with fork(run, 10, {"learning_rate": 0.5}) as other:
         other.trainer("trainer").fit(iterations=10)

@@ -72,6 +72,7 @@ def units_by_program(monkeypatch: pytest.MonkeyPatch, cache: Path) -> list[int]:
     return numbers
 
 
+@pytest.mark.long
 def test_last_batches_and_batches_of_other_sizes_compile_few_units(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

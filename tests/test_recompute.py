@@ -142,6 +142,7 @@ def test_what_else_a_run_may_have_gives_the_same_bits(settings: dict[str, Any]) 
     assert marked.session.setup.model.network["1-subnetwork"].layer.recompute
 
 
+@pytest.mark.long_cases("transformer-numba")
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("kind", ["dense", "transformer"])
 def test_a_step_needs_less_memory(kind: str, backend: str) -> None:

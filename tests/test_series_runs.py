@@ -27,6 +27,7 @@ def sunspots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "sunspots.csv"
 
 
+@pytest.mark.long
 def test_a_drafted_run_beats_the_last_value_and_the_season(sunspots: Path, capsys: pytest.CaptureFixture[str]):
     wishes = ["--time", "month", "--target", "sunspots", "--ahead", "12"]
     assert main(["init", str(sunspots), *wishes, "--output", "solar.toml", "--run"]) == 0

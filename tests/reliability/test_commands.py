@@ -16,6 +16,7 @@ APPLIED = {"set", "pause", "go", "step", "stop", "save", "rewind", "reset", "att
 pytestmark = pytest.mark.rooms
 
 
+@pytest.mark.long
 def test_every_command_is_acknowledged_once_and_has_its_effect() -> None:
     script = Path(__file__).parent / "commands.py"
     command = [sys.executable, script, str(SEQUENCES), str(SEED)]

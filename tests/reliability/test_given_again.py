@@ -15,6 +15,7 @@ ROUNDS = amount(8, 80, 2000)
 pytestmark = pytest.mark.rooms
 
 
+@pytest.mark.long
 def test_data_that_are_given_again_in_another_way_end_in_the_same_numbers_or_are_refused_by_name() -> None:
     script = Path(__file__).parent / "given_again.py"
     command = [sys.executable, script, str(ROUNDS), str(SEED)]

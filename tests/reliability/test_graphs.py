@@ -50,6 +50,7 @@ def test_random_graphs_agree_with_the_reference_on_every_backend() -> None:
     assert found["compared"] > 0.9
 
 
+@pytest.mark.long
 @pytest.mark.rooms
 def test_the_fuzzer_finds_a_product_that_reuses_storage_without_comparing_maps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

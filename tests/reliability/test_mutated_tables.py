@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.rooms, pytest.mark.skipif(sys.platform == "win32", reason="needs limits of memory")]
 
 
+@pytest.mark.long
 def test_mutated_files_of_every_format_are_read_or_refused():
     command = [sys.executable, "-m", "tests.reliability.mutated_tables", str(FILES), str(SEED)]
     ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)

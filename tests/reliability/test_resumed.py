@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_a_run_interrupted_at_any_time_is_resumed_and_replayed_bit_for_bit() -> None:
     script = Path(__file__).parent / "resumed.py"
     command = [sys.executable, script, str(ROUNDS), str(SEED)]

@@ -19,6 +19,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.long
 def test_a_run_that_is_steered_at_random_and_killed_is_resumed_and_replayed_bit_for_bit() -> None:
     script = Path(__file__).parent / "steered.py"
     command = [sys.executable, script, str(ROUNDS), str(SEED)]

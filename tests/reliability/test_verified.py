@@ -14,6 +14,7 @@ from tests.reliability.amount import LONG
 pytestmark = pytest.mark.rooms
 
 
+@pytest.mark.long
 def test_correct_iterations_pass_by_a_wide_margin_and_planted_faults_are_found() -> None:
     script, how = Path(__file__).parent / "verified.py", ["60"] if LONG else ["2", "iris"]
     done = subprocess.run([sys.executable, script, *how], capture_output=True, text=True, timeout=3600)

@@ -103,6 +103,7 @@ def test_a_run_can_use_every_component_by_name(acme, tmp_path):
     assert losses[-1] < losses[0]
 
 
+@pytest.mark.long
 def test_runs_on_backends_with_kernels_for_the_op_end_with_the_same_results(acme, tmp_path):
     losses = {}
     for backend in ("plain", "numpy", "numba"):

@@ -101,6 +101,7 @@ def test_a_cached_program_with_a_changed_byte_is_not_run(programs):
     assert files.read(path.name) == held[files.DIGEST :]
 
 
+@pytest.mark.long_cases("-1", "1", "31", "32", "33")
 @pytest.mark.parametrize("left", [0, 1, files.DIGEST - 1, files.DIGEST, files.DIGEST + 1, -1])
 def test_a_truncated_cached_program_is_compiled_again(left, tmp_path):
     folder = tmp_path / "programs"
@@ -120,6 +121,7 @@ def given_away(path: Path, elsewhere: Path) -> None:
     os.chown(path, 65534, 65534)
 
 
+@pytest.mark.long_cases("a link to itself", "a pipe", "another user's", "open to others")
 @POSIX
 @pytest.mark.parametrize(
     "done",
@@ -223,6 +225,7 @@ def test_a_full_disk_gives_one_warning_and_leaves_no_file(tmp_path):
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.long
 @POSIX
 def test_the_cache_directory_is_below_the_users_cache_directory(tmp_path):
     home = tmp_path / "home"

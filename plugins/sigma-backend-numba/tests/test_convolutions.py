@@ -73,6 +73,7 @@ def test_a_convolution_of_any_geometry_and_its_gradients_equal_the_reference(
     agree(all_three(x, w, dtype, **how), dtype)
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(geometries())
 def test_copies_of_planes_give_the_same_results_in_every_geometry(

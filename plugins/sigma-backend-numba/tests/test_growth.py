@@ -84,6 +84,7 @@ def looping(scans: int) -> Step:
     return nets.finished(parameters, False, {"x": x, "y": y}, f.mean(ops.softmax_cross_entropy(value, y)), {})
 
 
+@pytest.mark.long_cases("deep-60")
 @pytest.mark.parametrize(("net", "size"), [(deep, 60), (wide, 40)])
 def test_planning_and_writing_take_time_linear_in_the_graph(net: Callable[[int], Step], size: int) -> None:
     def planned(count: int) -> Callable[[], Any]:
@@ -153,6 +154,7 @@ def functions(text: str) -> list[tuple[str, list[str]]]:
     return [(head.removeprefix("def ").partition("(")[0], lines) for head, *lines in parts]
 
 
+@pytest.mark.long_cases("deep, one thread")
 @pytest.mark.parametrize(
     "net",
     [
@@ -167,6 +169,7 @@ def test_the_number_of_compiled_functions_does_not_grow_with_equal_layers(net: C
     assert compiled(400) < compiled(200) + 3 < 30  # the first parts and the last may differ
 
 
+@pytest.mark.long_cases("deep", "summed", "wide")
 @pytest.mark.parametrize("net", [deep, wide, summed, normalised])
 def test_the_size_of_functions_does_not_grow_with_the_graph(net: Callable[[int], Step]) -> None:
     def longest(count: int) -> int:
@@ -194,6 +197,7 @@ def test_a_program_of_few_tasks_is_one_function() -> None:
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
+@pytest.mark.long_cases("deep, many threads", "wide, many threads", "wide, one thread")
 @pytest.mark.parametrize(
     "step",
     [

@@ -234,6 +234,7 @@ print(*found, "numba" in sys.modules)
 """
 
 
+@pytest.mark.long
 def test_a_second_process_loads_compiled_kernels_without_numba(tmp_path: Path):
     folder = {**os.environ, files.VARIABLE: str(tmp_path / "programs")}
     said = [

@@ -59,6 +59,7 @@ def count_paired(graph: Graph) -> int:
     return sum(PAIRED in node.attrs for node in canonical.expand_graph(graph))
 
 
+@pytest.mark.long_cases("several blocks-False-")
 @pytest.mark.parametrize("form", sorted({"", mixed_form()}))
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("name", SHAPES)

@@ -71,6 +71,7 @@ def geometries(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...], dict[str, A
     return samples, (groups * filters, channels, *kernel), {**how, "groups": groups}
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(geometries())
 def test_a_convolution_of_any_geometry_is_that_of_rounded_operands(

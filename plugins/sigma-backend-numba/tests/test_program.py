@@ -62,6 +62,7 @@ def three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool.POOL, "most", 3)
 
 
+@pytest.mark.long_cases("convolutional", "recurrent")
 @pytest.mark.parametrize("name", STEPS)
 def test_one_step_agrees_with_the_reference(name):
     found, wanted = (nets.train(backend, STEPS[name], (1,)) for backend in (NumbaBackend(), Meaning()))

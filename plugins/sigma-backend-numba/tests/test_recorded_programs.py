@@ -1,6 +1,6 @@
 """The programs of recipes are equal to the byte to those recorded in ``programs.json``, for any kind of registers.
 
-A change of the compiler that must not change programs is proved by this test with ``SIGMA_LONG=1``, which covers all
+A change of the compiler that must not change programs is proved by this test with ``-m ""``, which covers all
 recipes.  After one that must, ``python test_recorded_programs.py`` records them anew: each changed line of the file is
 a program that users compile again.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -43,7 +42,6 @@ RECIPES = (
     *ROWS, "autoencoder", "charmodel", "cnn", "digits", "gan", "iris", "lstm", "residual", "tictactoe", "wdbc", "xor",
 )  # fmt: skip
 FAST = ("bench-iris", "iris")
-WHOLE = any(map(os.environ.get, ("SIGMA_LONG", "SIGMA_DAILY")))
 SHARDS = (1, 2)  # with two, gradients and update are steps of their own
 
 
@@ -112,7 +110,9 @@ def programs(recipe: str) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("recipe", RECIPES if WHOLE else FAST)
+@pytest.mark.parametrize(
+    "recipe", [name if name in FAST else pytest.param(name, marks=pytest.mark.long) for name in RECIPES]
+)
 def test_the_programs_of_a_recipe_are_equal_to_the_byte_to_those_recorded(recipe: str) -> None:
     assert programs(recipe) == json.loads(FILE.read_text("utf-8"))[recipe]
 

@@ -54,6 +54,7 @@ def three(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool.POOL, "most", 3)
 
 
+@pytest.mark.long_cases("float32-16-33-70", "float32-30-65-31", "float64-16-33-70", "float64-30-65-31")
 @pytest.mark.parametrize(
     ("rows", "inner", "columns"), [(1, 40, 17), (16, 33, 70), (24, 16, 48), (30, 65, 31), (72, 47, 16), (64, 3, 5)]
 )

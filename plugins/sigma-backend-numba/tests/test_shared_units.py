@@ -61,6 +61,7 @@ def test_a_step_of_other_rows_shares_units(net: Callable[..., Step], most: int, 
     assert len(second - first) <= most < len(second)
 
 
+@pytest.mark.long_cases("convolutional", "recurrent")
 @pytest.mark.parametrize("net", [nets.convolutional, normed, nets.recurrent])
 def test_shared_units_give_the_same_bits_as_fresh_ones(
     net: Callable[..., Step], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -238,6 +238,7 @@ def test_several_runs_are_masked_and_a_run_is_no_longer_than_the_sequence() -> N
 
 
 # -- windows of series -------------------------------------------------------------------------------------------------
+@pytest.mark.long_cases("40")
 @pytest.mark.parametrize("steps", [3, 40])
 def test_shifted_windows_of_a_series_are_those_of_the_series_shifted(steps: int) -> None:
     windows = Sunspots(past=24, ahead=2)["training"].block(0)

@@ -337,6 +337,7 @@ Tabular(Path(sys.argv[1]), "price", block_rows=7, block_dtype="float64")["traini
 """
 
 
+@pytest.mark.long_cases("houses.csv")
 @pytest.mark.parametrize("name", ["houses.parquet", "houses.csv"])
 def test_a_preparation_that_was_killed_is_continued(tmp_path, name, monkeypatch, cache):
     WRITERS[name](make_frame(), tmp_path / name)

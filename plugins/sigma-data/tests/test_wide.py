@@ -64,6 +64,7 @@ def test_of_one_long_line_of_words_a_small_head_is_looked_at(tmp_path, monkeypat
     assert heads == [text.HEAD]
 
 
+@pytest.mark.long
 def test_twenty_thousand_columns_with_names_of_words_are_found(tmp_path):
     names = [f"value of the sensor {i}" for i in range(20_000)]
     values = np.random.default_rng(0).integers(0, 64, (3, len(names))) / 64

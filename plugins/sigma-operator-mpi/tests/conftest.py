@@ -1,8 +1,4 @@
-"""Jobs of MPI on this machine, for the tests of the room.
-
-The suite of transports and the tests of signals, versions and resumes take minutes: they run with ``SIGMA_LONG=1`` or
-``SIGMA_DAILY=1``, as in ``tox -e long``.
-"""
+"""Jobs of MPI on this machine, for the tests of the room."""
 
 from __future__ import annotations
 
@@ -22,11 +18,8 @@ from attrs import define, field
 
 from sigma_testing.transports.driving import wait_until_ended
 
-WHOLE = any(map(os.environ.get, ("SIGMA_LONG", "SIGMA_DAILY")))
-LONG = () if WHOLE else ("test_jobs.py", "test_transport.py")
 RANK = "OMPI_COMM_WORLD_RANK"
-LEFT_OUT = LONG if RANK in os.environ else (*LONG, "test_suites.py")  # it runs in jobs, which other tests start
-HERE = Path(__file__).parent
+IN_JOBS = Path(__file__).with_name("test_suites.py")  # other tests start these
 PATIENCE = 200.0  # seconds
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}  # as in containers
@@ -50,7 +43,7 @@ type = "adam"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if item.path.parent == HERE and item.path.name in LEFT_OUT]
+    left_out = [item for item in items if item.path == IN_JOBS and RANK not in os.environ]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
 

@@ -12,6 +12,7 @@ import pytest
 
 from sigma_testing.transports.driving import wait_until_ended
 
+pytestmark = pytest.mark.long
 RUN = ("-m", "sigma_run", "run", "run.toml")
 
 

@@ -4,6 +4,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.long
+
 
 def test_the_suite_of_transports_passes_in_a_job(jobs: Any) -> None:
     script = Path(__file__).with_name("test_suites.py")

@@ -152,7 +152,8 @@ def _print_messages(is_on: bool) -> None:
 
     Their deaths are reported by the trainer, as events.
     """
-    import_module("ray._private.worker")._worker_logs_enabled = is_on
+    worker: Any = import_module("ray._private.worker")
+    worker._worker_logs_enabled = is_on
 
 
 CONNECTION = RayConnection()

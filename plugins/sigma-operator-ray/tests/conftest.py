@@ -1,29 +1,14 @@
-"""One Ray cluster of three nodes on this machine, for all tests of the room.
-
-The suite of transports and the tests of whole instances take minutes: they run with ``SIGMA_LONG=1`` or
-``SIGMA_DAILY=1``, as in ``tox -e long``.
-"""
+"""One Ray cluster of three nodes on this machine, for all tests of the room."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from sigma_operator_ray.engine import CONNECTION
 
-WHOLE = any(map(os.environ.get, ("SIGMA_LONG", "SIGMA_DAILY")))
-LONG = () if WHOLE else ("test_instance.py", "test_transport.py")
-HERE = Path(__file__).parent
 STORE = 120 * 2**20  # bytes
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if item.path.parent == HERE and item.path.name in LONG]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

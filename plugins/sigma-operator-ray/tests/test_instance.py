@@ -33,6 +33,8 @@ type = "adam"
 MARK = "SIGMA_TESTED_RUN"  # a variable that all processes of a run inherit
 COMMAND = [sys.executable, "-m", "sigma_run", "run", "run.toml"]
 
+pytestmark = pytest.mark.long
+
 
 def start(folder: Path, address: str = "", **variables: str) -> subprocess.Popen[str]:
     (folder / "run.toml").write_text(TEXT.format(address=address))

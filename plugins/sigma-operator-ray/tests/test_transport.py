@@ -6,6 +6,8 @@ from sigma_kernel.contracts import GroupOperator
 from sigma_operator_ray import RayOperator
 from sigma_testing import TransportSuite
 
+pytestmark = pytest.mark.long
+
 
 class TestRay(TransportSuite):
     @pytest.fixture(autouse=True)

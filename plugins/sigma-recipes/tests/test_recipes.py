@@ -117,6 +117,7 @@ def test_a_benchmark_network_has_the_documented_size(name):
         assert (session.setup.feed.batch_size, session.setup.feed.iterations_per_epoch, parameters) == SIZES[name]
 
 
+@pytest.mark.long_cases("bench-lstm", "bench-resnet", "bench-transformer")
 @pytest.mark.parametrize("name", SIZES)
 def test_a_benchmark_learns(name):
     backend = "numba" if name == "bench-resnet" else "numpy"  # which would take half a minute
@@ -155,6 +156,7 @@ def discrepancy(made: np.ndarray, real: np.ndarray) -> float:
     return MaximumMeanDiscrepancyMetric(1.0).value(rows, len(rows))
 
 
+@pytest.mark.long
 def test_what_the_pair_draws_is_like_digits_as_a_distribution(tmp_path):
     few = ["hooks.finish.when=epoch reaches 150", "hooks.score.every=50 epochs"]
     with config.build(config.load(recipes.gan.text, few, name="gan"), folder=tmp_path) as environment:
@@ -175,6 +177,7 @@ def test_what_the_pair_draws_is_like_digits_as_a_distribution(tmp_path):
     assert discrepancy(pictures, real) == pytest.approx(distances[-1], abs=0.002)  # of other noise
 
 
+@pytest.mark.long
 def test_the_pair_replays_and_resumes_to_the_same_bits(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
@@ -239,6 +242,7 @@ def test_a_table_that_is_missing_is_asked_for_with_its_source(tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_the_recipe_of_tictactoe_plays_positions_that_it_has_not_seen():
     assert accuracy("tictactoe") >= 0.965
 
@@ -246,6 +250,7 @@ def test_the_recipe_of_tictactoe_plays_positions_that_it_has_not_seen():
 ATTENTION = re.findall(r"--set '(network.architecture=[^']++)'", re.sub(r"\n# +", " ", recipes.charmodel.text))
 
 
+@pytest.mark.long_cases("attention")
 @pytest.mark.parametrize("others", [[], ATTENTION], ids=["lstm", "attention"])
 def test_a_model_of_characters_knows_more_than_how_frequent_they_are(others):
     short = ["run.backend=numpy", "data.length=25", "data.split={training=0.03, validation=0.01}"]

@@ -98,6 +98,7 @@ def test_processes_import_nothing_from_the_current_directory(sigma):
     assert (code, err, json.loads(out)["status"]) == (0, "", "finished")
 
 
+@pytest.mark.long
 def test_a_member_whose_process_is_killed_is_trained_again_to_the_same_bits(sigma):
     whole = json.loads(sigma("run", *SAVED)[1])
     os.rename("runs", "before")
@@ -111,6 +112,7 @@ def test_a_member_whose_process_is_killed_is_trained_again_to_the_same_bits(sigm
     assert [row["member"] for row in events if row.get("event") == "lost"] == ["1"]
 
 
+@pytest.mark.long
 def test_a_member_whose_process_is_killed_three_times_has_failed_and_a_resume_trains_it(sigma):
     process = start("run", *SAVED, "--folds", "2")
     wait_for(lambda: len(workers(process.pid)) == 2)
@@ -127,6 +129,7 @@ def test_a_member_whose_process_is_killed_three_times_has_failed_and_a_resume_tr
     assert (code, [member["status"] for member in json.loads(out)["members"]]) == (0, ["finished"] * 2)
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_members_after_checkpoints_and_a_resume_continues_them(sigma):
     whole = json.loads(sigma("run", *SAVED)[1])
     os.rename("runs", "before")
@@ -165,6 +168,9 @@ sys.exit(main(sys.argv[3:]))
 """
 
 
+@pytest.mark.long_cases(
+    "a new process-started", "a process that has trained another-started", "a process that has trained another-taken"
+)
 @pytest.mark.parametrize("moment", ["taken", "started"])
 @pytest.mark.parametrize("member", ["1", "2"], ids=["a new process", "a process that has trained another"])
 def test_a_signal_ends_a_member_that_begins_at_this_moment(sigma, member, moment):
@@ -195,6 +201,7 @@ def test_a_process_that_ends_has_nothing_to_say_at_another_signal():
     assert (process.returncode, process.stderr) == (128 + signal.SIGTERM, "")
 
 
+@pytest.mark.long
 def test_processes_end_after_a_checkpoint_once_their_parent_is_gone(sigma):
     process = start("run", *SAVED, "--epochs", "100000", "--set", "hooks.finish.when=epoch reaches 100000")
     wait_for(lambda: saved("0") and saved("1"))
@@ -206,6 +213,7 @@ def test_processes_end_after_a_checkpoint_once_their_parent_is_gone(sigma):
     assert [member.status for member in read_study(the_study()).members] == ["interrupted", "interrupted", "planned"]
 
 
+@pytest.mark.long
 def test_a_member_that_fails_is_recorded_and_the_others_go_on(sigma):
     wrong = ["--set", "trainer.optimiser={ type = 'gradient_descent', learning_rate = 1e38 }"]
     code, out, err = sigma("run", "iris", "--seeds", "2", *wrong, *SHORT, "--parallel", "2")

@@ -240,6 +240,7 @@ def test_an_ordinary_plugin_has_no_report(distribution: Any) -> None:
     assert (report.faults, report.notes, report.ends) == ([], [], False)
 
 
+@pytest.mark.long
 def test_an_import_that_ends_or_stops_the_process_is_named(distribution: Any, sigma: Run) -> None:
     add_unimported(distribution, "acme-end", "import os\nos._exit(7)")
     [fault] = watch_import("acme-end").faults
@@ -275,6 +276,7 @@ def test_an_import_that_does_not_end_is_ended(distribution: Any) -> None:
     assert fault == "acme-wait: its import has not ended after 2 seconds. Move what waits out of its module."
 
 
+@pytest.mark.long
 def test_the_doctor_names_commands_that_cannot_be_reached(distribution: Any, sigma: Run) -> None:
     distribution(
         "acme-verbs",
@@ -320,6 +322,7 @@ def install_loud_gate(distribution: Any) -> None:
     Path(sys.path[0], "acme_gate", "plugin.py").write_text(text)
 
 
+@pytest.mark.long_cases("arguments1")
 @pytest.mark.parametrize("arguments", [["plugins"], ["components", "layer", "gate"]])
 def test_a_plugin_that_prints_cannot_spoil_a_document(distribution: Any, arguments: list[str]) -> None:
     install_loud_gate(distribution)
@@ -329,6 +332,7 @@ def test_a_plugin_that_prints_cannot_spoil_a_document(distribution: Any, argumen
         assert word in done.stderr
 
 
+@pytest.mark.long
 def test_the_doctor_notes_what_a_plugin_prints_also_at_the_end_of_the_process(distribution: Any) -> None:
     install_loud_gate(distribution)
     done = call_sigma("plugins", "doctor", "--json")

@@ -48,6 +48,7 @@ def run(folder: Path) -> Path:
     return train(folder, "run", "iris", "--seed", "7", "--set", "trainer.optimiser.learning_rate=0.02", "--epochs", "2")
 
 
+@pytest.mark.long
 def test_a_recipe_is_trained_again_by_what_differs_from_it(
     folder: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_recipe_is_trained_again_by_what_differs_from_it(
     assert (found["seed"], found["edits"]) == (7, 0)
 
 
+@pytest.mark.long
 def test_a_configuration_of_ones_own_is_trained_again_by_the_copy_in_the_run_folder(
     folder: Path, run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

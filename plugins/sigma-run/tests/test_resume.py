@@ -363,6 +363,7 @@ def wait_until(holds):
         time.sleep(0.001)
 
 
+@pytest.mark.long_cases("0-False")
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("steps", [0, 2])
 def test_a_run_that_crashed_while_paused_or_stepping_continues_and_is_replayed(tmp_path, steps, saved):

@@ -374,6 +374,7 @@ def test_values_have_the_addresses_of_results_settings_and_marks(tmp_path: Path)
     assert (values["validation.loss"], values["trainer.optimiser.learning_rate"], values["epochs"]) == (0.5, 0.1, 3)
 
 
+@pytest.mark.long
 def test_ten_thousand_runs_are_listed_quickly(tmp_path: Path) -> None:
     many(tmp_path, 2_000)  # a fifth of them, to keep the test short: the time is proportional
     list_runs([tmp_path])

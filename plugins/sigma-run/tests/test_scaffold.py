@@ -1,7 +1,6 @@
 """``sigma plugins new`` and ``check``: a plugin whose tests pass at once, and what a broken one is told.
 
-The suite of the template ``transport`` starts dozens of processes: each time, some of its tests run, and all of them
-with ``SIGMA_LONG=1`` or ``SIGMA_DAILY=1``, as in ``tox -e long``.
+The suite of the template ``transport`` starts dozens of processes: some of its tests run each time, all are long.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from sigma_kernel.plugins.specs import KINDS
 from sigma_run.launcher import main, project
 from sigma_run.launcher.scaffold import SERIES, VARIANTS, Owner, create, kinds, templates
 
-WHOLE = any(map(os.environ.get, ("SIGMA_LONG", "SIGMA_DAILY")))
 EACH_TIME = (  # of the suite of transports: a sum, a state that is copied, an error, a loss, the operator's death
     "test_any_number_of_workers_gives_the_same_bits[3]",
     "test_workers_join_with_the_state_of_others",
@@ -67,10 +65,11 @@ def test_a_new_plugin_of_any_kind_passes_its_tests_at_once(tmp_path: Path) -> No
     assert count_passes(made) > 12 * len(made)
 
 
-def test_a_new_transport_passes_its_suite(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [EACH_TIME, pytest.param((), marks=pytest.mark.long)], ids=["some", "all"])
+def test_a_new_transport_passes_its_suite(names: Sequence[str], tmp_path: Path) -> None:
     made = installed(create(tmp_path, "acme-my-transport", "transport", "my_transport"))
     suite = f"{made}/tests/test_my_transport.py"
-    chosen = [suite] if WHOLE else [f"{suite}::TestMyTransport::{name}" for name in EACH_TIME]
+    chosen = [f"{suite}::TestMyTransport::{name}" for name in names] or [suite]
     assert count_passes([made], f"{made}/tests/test_plugin.py", *chosen) > len(chosen) + 8
 
 
@@ -217,6 +216,7 @@ def reports(root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]
     return dict(project.check_project(root))
 
 
+@pytest.mark.long
 def test_a_new_plugin_passes_every_check(
     gate: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -263,6 +263,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long_cases("a failing test", "another API", "heavy")
 @pytest.mark.parametrize("name", BROKEN)
 def test_what_is_broken_is_named_by_its_check(name: str, gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spoil, check, message = BROKEN[name]

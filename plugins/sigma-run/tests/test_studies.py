@@ -113,6 +113,7 @@ def test_a_member_is_the_run_that_its_settings_describe(sigma):
     assert sigma("evaluate", path / "1", "--json")[0] == 0
 
 
+@pytest.mark.long_cases("0-4", "0-begin", "1-4", "1-before end", "2-2")
 @pytest.mark.parametrize(
     ("member", "place"),
     [("0", "begin"), ("0", "4"), ("1", "4"), ("1", "before end"), ("1", "end"), ("2", "2")],
@@ -144,6 +145,7 @@ def test_a_member_goes_on_from_its_checkpoint(sigma):
     assert '"resumed"' not in (path / "2" / "journal.jsonl").read_text()
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_the_study_after_the_checkpoint_of_the_member(sigma):
     long = [
         *FOLDS,

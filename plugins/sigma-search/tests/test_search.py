@@ -125,6 +125,7 @@ def test_a_search_trains_its_trials_and_names_the_best(sigma):
     assert "mean" not in out
 
 
+@pytest.mark.long
 def test_the_best_trial_is_trained_alone_by_the_command_that_is_named(sigma):
     _, _, err = sigma("search", "flowers.toml")
     (line,) = [line for line in err.splitlines() if line.startswith("  train:  ")]
@@ -151,6 +152,7 @@ def test_each_trial_replays_to_the_bit_and_pruned_ones_say_why(sigma):
         assert row["epochs"] < 8
 
 
+@pytest.mark.long
 def test_a_search_has_the_same_trials_three_times_under_load(sigma):
     first = search(sigma)
     assert len({member["parameters_sha256"] for member in first["members"]}) == 7
@@ -164,6 +166,7 @@ def test_a_search_has_the_same_trials_three_times_under_load(sigma):
     assert [trials(each) for each in again] == [trials(first)] * 2
 
 
+@pytest.mark.long
 def test_one_trial_at_a_time_is_another_search_but_a_reproducible_one(sigma):
     alone = [search(sigma, "--parallel", "1") for _ in range(2)]
     assert trials(alone[0]) == trials(alone[1])
@@ -182,6 +185,7 @@ def test_trials_whose_processes_are_killed_are_repeated_to_the_same_bits(sigma):
     assert len([row for row in journal if row.get("event") == "lost"]) == 2
 
 
+@pytest.mark.long
 def test_an_interrupted_search_is_resumed_to_the_same_trials(sigma):
     whole = search(sigma, "--set", "trainer.epochs=60")
     process = start("search", "flowers.toml", "--set", "trainer.epochs=60", "--quiet", "--json")
@@ -210,6 +214,7 @@ def test_a_search_whose_process_is_killed_is_resumed_to_the_same_trials(sigma):
     assert trials(json.loads(out)) == trials(whole)
 
 
+@pytest.mark.long
 def test_more_trials_extend_a_search(sigma):
     whole = search(sigma)
     sigma("search", "flowers.toml", "--trials", "4", "--quiet")
@@ -218,6 +223,7 @@ def test_more_trials_extend_a_search(sigma):
     assert (code, trials(json.loads(out))) == (0, trials(whole))
 
 
+@pytest.mark.long
 def test_an_extension_that_is_interrupted_is_continued(sigma):
     whole = search(sigma)
     sigma("search", "flowers.toml", "--trials", "4", "--quiet")
@@ -229,6 +235,7 @@ def test_an_extension_that_is_interrupted_is_continued(sigma):
     assert (code, trials(json.loads(out))) == (0, trials(whole))
 
 
+@pytest.mark.long
 def test_a_trial_that_fails_is_told_as_failed_and_the_search_goes_on(sigma):
     wrong = 'search.space={ "trainer.optimiser.learning_rate" = { choices = [0.01, 1e38] } }'
     options = ["--set", wrong, "--set", "search.sampler=grid", "--set", "trainer.optimiser.type=gradient_descent"]
@@ -245,6 +252,7 @@ def test_a_trial_that_fails_is_told_as_failed_and_the_search_goes_on(sigma):
     assert (code, trials(json.loads(out))) == (0, trials(study))
 
 
+@pytest.mark.long_cases("training.loss", "validation.accuracy")
 @pytest.mark.parametrize("goal", ["training.loss", "validation.accuracy", "progress"])
 def test_what_trials_publish_is_a_goal(sigma, goal):
     options = [f"search.maximise={goal}", "trainer.epochs=1", "hooks.progress={ type = 'progress' }"]
@@ -252,6 +260,7 @@ def test_what_trials_publish_is_a_goal(sigma, goal):
     assert study["search"]["best"]["folder"] == "0"
 
 
+@pytest.mark.long
 def test_a_search_without_a_best_trial_says_so(sigma):
     options = ["--set", "hooks.score.every=20 epochs", "--set", "trainer.epochs=1"]
     code, out, err = sigma("search", "flowers.toml", "--trials", "1", "--quiet", *options)
@@ -262,6 +271,7 @@ def test_a_search_without_a_best_trial_says_so(sigma):
     )
 
 
+@pytest.mark.long
 def test_a_grid_has_all_its_points_in_order(sigma):
     rates, seeds = "{ low = 0.1, high = 0.3, step = 0.1 }", "{ low = 4, high = 5 }"
     space = f'search.space={{ "trainer.optimiser.learning_rate" = {rates}, "run.seed" = {seeds} }}'
@@ -281,6 +291,7 @@ maximise = "validation.accuracy"
 """
 
 
+@pytest.mark.long_cases('"adamw"')
 @pytest.mark.parametrize("optimiser", ['{ type = "adamw", learning_rate = 0.01 }', '"adamw"'])
 def test_a_trial_of_another_type_is_the_run_of_the_file_with_that_type(sigma, optimiser):
     text = FILE.partition("[search]")[0].replace("epochs = 8", "epochs = 1")
@@ -313,6 +324,7 @@ def test_a_setting_that_another_type_lacks_ends_a_search_before_training(sigma):
     assert not Path("runs").exists()
 
 
+@pytest.mark.long
 def test_python_gets_the_results_as_rows(sigma):
     space = {"trainer.optimiser.learning_rate": {"low": 1e-3, "high": 0.1, "log": True}}
     results = sigma_search.search("flowers.toml", "trainer.epochs=2", space=space, trials=3, parallel=2)
@@ -354,6 +366,7 @@ prune = {{ type = "halving", from = "1 epoch", factor = 2 }}
 """
 
 
+@pytest.mark.long
 def test_the_value_of_one_of_several_trainers_is_minimised_and_pruning_ends_that_one(sigma):
     Path("two.toml").write_text(TWO)
     code, out, err = sigma("search", "two.toml", "--set", "search.sampler=grid", "--json")
@@ -366,6 +379,7 @@ def test_the_value_of_one_of_several_trainers_is_minimised_and_pruning_ends_that
     assert (code, "begins with no trainer (got 'middle.validation.loss'). There is left, right." in err) == (2, True)
 
 
+@pytest.mark.long
 def test_warnings_of_trials_are_sentences(sigma, tmp_path, monkeypatch):
     (tmp_path / "warning_rows.py").write_text(
         "import warnings\nimport numpy as np\nfrom attrs import define\nfrom sigma_data import Arrays\n"
@@ -510,6 +524,7 @@ def test_a_run_of_the_file_and_other_folders_are_no_search(sigma):
     assert (code, err) == (2, "--parallel: cannot change when a search is resumed. Leave it out, or begin another.\n")
 
 
+@pytest.mark.long
 def test_the_values_of_a_trial_that_are_damaged_are_reported(sigma):
     sigma("search", "flowers.toml", "--trials", "2", "--quiet")
     (the_study() / "0" / "trial.json").write_text('{"values": [[1]]}')
@@ -532,6 +547,7 @@ EDITS = [
 ]
 
 
+@pytest.mark.long
 def test_a_space_that_was_edited_is_reported(sigma):
     options = ["--set", SPACE, "--set", "trainer.epochs=1", "--set", "search.sampler=random"]
     code, _, err = sigma("search", "flowers.toml", "--trials", "3", "--quiet", *options)
@@ -549,6 +565,7 @@ def test_a_space_that_was_edited_is_reported(sigma):
     assert (code, err) == (0, "")
 
 
+@pytest.mark.long
 def test_another_version_of_optuna_is_warned_of(sigma):
     sigma("search", "flowers.toml", "--trials", "2", "--quiet")
     path = the_study() / "study.json"

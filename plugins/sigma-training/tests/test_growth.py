@@ -46,6 +46,7 @@ def test_preparing_a_trainer_takes_time_linear_in_its_branches() -> None:
     assert growth(wide, 100) < TWICE
 
 
+@pytest.mark.long_cases("training_step")
 @pytest.mark.parametrize("kind", [training_step, gradient_step, evaluation_step])
 def test_a_step_grows_linearly_with_its_layers(kind: Callable[..., Any]) -> None:
     def traced(layers: int) -> Callable[[], Any]:

@@ -84,6 +84,7 @@ def test_both_backends_compute_the_same(precision: str) -> None:
         np.testing.assert_allclose(value, ends[1][name], rtol=0, atol=2e-4, err_msg=name)
 
 
+@pytest.mark.long_cases("mixed_float16")
 @LOWS
 def test_digits_are_learned_as_in_float32(precision: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     found = {}
@@ -148,6 +149,7 @@ def test_the_scale_is_not_halved_below_what_float16_can_use(backend: str) -> Non
     assert (sigma.get(SCALE), sigma.get(SKIPPED)) == (2.0**-24, 3)
 
 
+@pytest.mark.long_cases("numpy")
 @BACKENDS
 def test_after_2000_good_steps_the_scale_doubles(backend: str) -> None:
     sigma, trainer = trained(backend=backend, batch_size=40)

@@ -133,6 +133,7 @@ def test_an_interrupted_run_resumes_from_an_earlier_checkpoint_and_replays(tmp_p
     assert main(["replay", str(folder), "--check", "--quiet"]) == 0
 
 
+@pytest.mark.long
 def test_a_run_that_was_stopped_goes_on_from_an_earlier_checkpoint_to_its_own_end(tmp_path: Path) -> None:
     save = SaveCheckpoint(every=every(50, "epoch"))
     with environment(tmp_path, epochs=400, save=save) as made:
@@ -203,6 +204,7 @@ with environment(folder) as made:
 """
 
 
+@pytest.mark.long_cases("8")
 @pytest.mark.parametrize("at", [8, 30])
 def test_a_run_killed_after_a_rewind_to_a_checkpoint_on_disk_resumes_on_the_new_branch(at: int, tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path), str(at)]
