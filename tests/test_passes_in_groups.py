@@ -107,6 +107,7 @@ def watching(patch: pytest.MonkeyPatch, each: Callable[..., object] = lambda par
         yield parts
 
 
+@pytest.mark.long_cases("fewer batches than shards", "rows that are kept", "state of layers")
 @pytest.mark.parametrize("case", CASES)
 def test_workers_measure_the_bits_of_one_process(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text, metrics = CASES[case]

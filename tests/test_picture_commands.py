@@ -62,6 +62,7 @@ def test_a_folder_of_pictures_is_trained_on_at_once(capsys: pytest.CaptureFixtur
     assert "textures finished" in err
 
 
+@pytest.mark.long_cases("tar-.tar")
 @pytest.mark.parametrize(("kind", "end"), [("zip", ".zip"), ("tar", ".tar"), ("gztar", ".tar.gz")])
 def test_an_archive_is_trained_on_and_predicted_file_by_file(
     kind: str, end: str, capsys: pytest.CaptureFixture[str], place: Path

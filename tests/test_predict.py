@@ -331,6 +331,7 @@ def test_the_wrong_one_of_several_files_is_named(digits, sigma):
     )
 
 
+@pytest.mark.long
 def test_invalid_images_are_reported_in_one_clear_sentence(digits, sigma):
     pillow = pytest.importorskip("PIL.Image")
     pillow.new("L", (9, 8)).save("wide.png")

@@ -87,6 +87,7 @@ def test_layers_that_are_recomputed_are_rewritten_too():
     assert outcome(kept) == outcome(again) == outcome(trainer(f.sin))
 
 
+@pytest.mark.long_cases("processes")
 @pytest.mark.parametrize("kind", ["local", "processes"])
 def test_workers_rewrite_alike(kind):
     chosen = {"few": QuantisedWeights(3)}

@@ -455,6 +455,7 @@ start()
 """
 
 
+@pytest.mark.long_cases("15")
 @pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_second_signal_aborts_immediately_and_still_prints_the_summary(file, first):
     process = launched(SLEEPER, "run", file, "--json", *LONG)

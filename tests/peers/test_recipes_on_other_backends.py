@@ -35,6 +35,7 @@ def trained(name: str, backend: str) -> dict[str, np.ndarray]:
         return dict(trainer.session.snapshot().arrays)
 
 
+@pytest.mark.long_cases("jax-bench-transformer", "jax-charmodel", "jax-gan", "jax-mnist")
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("backend", ["jax", "torch"])
 def test_a_recipe_has_the_state_of_the_reference(backend: str, name: str) -> None:

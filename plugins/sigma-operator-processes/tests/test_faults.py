@@ -104,6 +104,7 @@ def test_workers_that_are_killed_change_no_bits(
     ]
 
 
+@pytest.mark.long
 def test_a_worker_that_is_suspended_and_goes_on_changes_no_bits(
     undisturbed: str, transports: list[ProcessesTransport], tmp_path: Path
 ) -> None:
@@ -120,6 +121,7 @@ def test_a_worker_that_is_suspended_and_goes_on_changes_no_bits(
         assert [row["worker"] for row in read_events(environment.run_folder, "lost")] == [2]
 
 
+@pytest.mark.long
 def test_ctrl_c_in_the_terminal_reaches_the_operator_alone(
     undisturbed: str, transports: list[ProcessesTransport], tmp_path: Path
 ) -> None:

@@ -152,6 +152,7 @@ def order(seed: str) -> str:
     return done.stdout.decode()
 
 
+@pytest.mark.long_cases("1-2")
 @pytest.mark.parametrize(("seed", "other"), [("0", "1"), ("1", "2")])
 def test_planted_orders_of_sets_are_found_and_right_components_pass(tmp_path: Path, seed: str, other: str) -> None:
     assert order(seed) != order(other)
@@ -164,6 +165,7 @@ def test_planted_orders_of_sets_are_found_and_right_components_pass(tmp_path: Pa
         assert f"{SENTENCE}{names} Order what you take from a set of texts, as with sorted()." in output
 
 
+@pytest.mark.long
 def test_it_works_with_workers_of_xdist(tmp_path: Path) -> None:
     pytest.importorskip("xdist", reason="pytest-xdist is not installed")
     outcomes, output = run(tmp_path, SUITES, "-n2")
@@ -204,6 +206,7 @@ def test_what_ends_the_process_is_named_and_the_next_suite_is_compared(tmp_path:
     assert "TestError: results are not compared, as a second process raises OSError: no such device" in output
 
 
+@pytest.mark.long
 def test_results_that_differ_each_time_are_not_blamed_on_hashes(tmp_path: Path) -> None:
     text = """
     import numpy as np

@@ -28,6 +28,7 @@ def forms() -> dict[str, str]:
     return {name: every()[name] for name in different.values()}
 
 
+@pytest.mark.long_cases("sm_80", "sm_86")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_the_kernels_of_all_recipes_compile(architecture: str) -> None:
     names = every() if architecture in ENDS else forms()

@@ -25,6 +25,7 @@ RECIPES = {
 }
 
 
+@pytest.mark.long_cases("digits with attention", "lstm")
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_op_and_every_step_of_a_recipe_agrees_on_all_backends(recipe: str) -> None:
     assert all(find_spec(f"sigma_backend_{name}") for name in BACKENDS)
