@@ -80,6 +80,7 @@ class TestPlain(BackendSuite):
 """
 
 
+@pytest.mark.long
 def test_suites_of_layers_and_backends_run_without_what_trains_stores_and_launches(tmp_path: Any) -> None:
     (tmp_path / "test_own.py").write_text(SUITES)
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", str(tmp_path)]

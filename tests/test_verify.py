@@ -31,6 +31,7 @@ def settings(epochs, **run):
 
 
 # -- correct runs ------------------------------------------------------------------------------------------------------
+@pytest.mark.long_cases("digits-numba-float32", "digits-numba-float64", "wdbc-numpy-float32")
 @pytest.mark.parametrize("precision", ["float32", "float64"])
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 @pytest.mark.parametrize("recipe", ["iris", "xor", "wdbc", "digits"])

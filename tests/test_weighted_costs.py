@@ -63,6 +63,7 @@ def assert_same(found, wanted, **tolerances):
     np.testing.assert_allclose(found[1], wanted[1], **tolerances)
 
 
+@pytest.mark.long_cases("numpy-mixed")
 @pytest.mark.parametrize("network", [classifier, mixed])
 @pytest.mark.parametrize("backend", ["numpy", "numba"])
 def test_shards_of_a_batch_train_as_the_whole_batch_does(network, backend):

@@ -97,6 +97,7 @@ def test_findings_are_those_of_the_command(
     assert describer.findings(EndedRun(houses), "trainer").result(PATIENCE) == expected
 
 
+@pytest.mark.long
 def test_answers_are_kept_until_they_are_asked_for_again(houses: Path, describer: Describer) -> None:
     view = EndedRun(houses)
     first = describer.profile(view)
@@ -108,6 +109,7 @@ def test_answers_are_kept_until_they_are_asked_for_again(houses: Path, describer
     assert again.result(PATIENCE) == first.result()
 
 
+@pytest.mark.long
 def test_a_file_that_is_gone_is_named_with_the_remedy(houses: Path, describer: Describer, tmp_path: Path) -> None:
     moved = (houses.parents[1] / "houses.csv").rename(tmp_path / "other.csv")
     try:
@@ -161,6 +163,7 @@ def ask(sigma: Environment, question: Callable[[OneRun], Any]) -> Any:
     return monitor.answer.result(PATIENCE)
 
 
+@pytest.mark.long_cases("without a folder")
 @pytest.mark.parametrize("stored", [False, True], ids=["without a folder", "in a folder"])
 def test_rows_in_memory_are_described_while_a_run_trains(stored: bool, tmp_path: Path) -> None:
     with training(tmp_path if stored else None) as sigma:

@@ -200,6 +200,7 @@ def iterations(sigma: Environment) -> int:
     return int(sigma.get("trainer.iteration"))
 
 
+@pytest.mark.long
 def test_clients_that_are_frozen_silent_or_many_do_not_hold_up_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(talk, "STALLED", 1.0)
     monkeypatch.setattr(http_serving, "IDLE", 20)

@@ -424,6 +424,7 @@ def test_a_run_that_trains_is_steered_through_its_process(tmp_path: Path, monkey
         handle.result(PATIENCE)
 
 
+@pytest.mark.long
 def test_a_run_is_resumed_and_what_keeps_it_from_that_is_told(
     finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -470,6 +471,7 @@ def test_data_that_lie_elsewhere_now_are_read_there(tmp_path: Path) -> None:
     assert asked(shelf.talk(saved, BOTH), do="splits") == {"training": 40}
 
 
+@pytest.mark.long
 def test_a_directory_tells_the_baselines_of_a_run_and_describes_its_data(finished: Path, tmp_path: Path) -> None:
     shutil.copytree(finished, tmp_path / "run")
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())

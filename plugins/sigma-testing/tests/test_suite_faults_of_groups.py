@@ -151,6 +151,7 @@ def simulate_groups(planted: dict[str, ModuleType], seeds: int = SEEDS) -> list[
     return [simulate_group(seed, *machines) for seed in range(seeds)]
 
 
+@pytest.mark.long_cases("a burst from elsewhere is computed")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_a_group_is_found(fault: str) -> None:
     planted = plant(*FAULTS[fault])
