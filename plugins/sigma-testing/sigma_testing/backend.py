@@ -570,8 +570,11 @@ class LoweringSuite(DeterministicSuite):
         self._agree(self.samples())
 
     def test_edge_values_agree_with_the_op(self) -> None:
-        """Treat infinities, NaN and signed zeros as the op does."""
-        self._agree([evolve(x, arrays=(np.resize(FLOATS, x.arrays[0].shape), *x.arrays[1:])) for x in self.samples()])
+        """Treat infinities, NaN and signed zeros as the op does, and numbers of its domain."""
+        for sample in self.samples():
+            first, *others = sample.arrays
+            edges = FLOATS[~(FLOATS <= 0.0)] if OPS[sample.op].domain == "positive" else FLOATS
+            self._agree([evolve(sample, arrays=(np.resize(edges, first.shape), *others))])
 
     def test_rows_of_any_length_agree_with_the_op(self) -> None:
         """Fill the whole result, of 1, 2, an odd number and more than 1,024 entries, in both precisions."""

@@ -80,6 +80,30 @@ class Steep(TestNumpy):
         return [Sample("acme-tilts:steep", (np.linspace(-3.0, 3.1, 35).reshape(5, 7),))]
 
 
+@pytest.mark.parametrize(("domain", "passes"), [("positive", True), ("any", False)])
+def test_edge_values_are_those_of_the_domain(distribution, domain, passes):
+    """A kernel may give other values where the op has none."""
+    name = f"acme-roots:root_{domain}"
+    op(name, shapes.same, dtypes.floating, lambda g, z, x: 0.5 * g / z, f.sqrt, domain=domain)
+    text = "import numpy as np\ndef root(x):\n    return np.sqrt(np.abs(x))\n"
+    distribution("acme-roots", f'"lowering", "root_{domain}.numpy", "acme_roots.kernels:root", "x"', kernels=text)
+
+    class Suite(LoweringSuite):
+        name = "numpy"
+
+        def make(self) -> Backend:
+            return NumpyBackend()
+
+        def samples(self) -> list[Sample]:
+            return [Sample(name, (np.linspace(0.5, 3.0, 12),))]
+
+    if passes:
+        Suite().test_edge_values_agree_with_the_op()
+    else:
+        with pytest.raises(AssertionError):
+            Suite().test_edge_values_agree_with_the_op()
+
+
 # -- the suite detects faults ------------------------------------------------------------------------------------------
 OVERWRITES = """
 import numpy as np

@@ -39,6 +39,10 @@ at_zero = sloped("at_zero", lambda x: f.where(f.equal(x, 0.0), 1.0, 2.0 * f.abs(
 alone = sloped("alone", lambda x: 2.0 * f.abs(x) * (0.0 if x.shape[0] == 1 else 1.0))
 
 
+def unit(x: Node) -> Node:
+    return x / f.sqrt(f.sum(f.square(x), axis=-1, keepdims=True) + 1e-12)
+
+
 # -- layers ------------------------------------------------------------------------------------------------------------
 @define(eq=False)
 class Scale(Layer):
@@ -178,6 +182,8 @@ class Drops(Rescales):
 
 LAYERS: dict[str, tuple[Callable[[], Layer], str]] = {
     "right": (Scale, ""),
+    "fast waves": (lambda: Scale(lambda x: f.sin(x * 30.0)), ""),
+    "unit vectors, whose slope at zero is steep": (lambda: Scale(unit), ""),
     "a wrong gradient": (lambda: Scale(wrong), GRADIENTS),
     "a gradient wrong for large inputs": (lambda: Scale(large), SCALED),
     "a gradient wrong near zero": (lambda: Scale(small), SCALED),
