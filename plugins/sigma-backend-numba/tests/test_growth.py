@@ -209,6 +209,14 @@ def test_tasks_that_take_over_a_text_are_those_that_would_be_written(
     )
 
 
+def test_tasks_that_overwrite_what_they_read_have_a_text_of_their_own() -> None:
+    p, q, r = (symbol((50,)) for _ in range(3))
+    given = [np.arange(50, dtype=np.float32) + start for start in (1, 2, 3)]
+    doubled = NumbaBackend().lower(Graph((p, q, r), (p * 2, r * 2)), {0: 0, 1: 1})
+    new = doubled(*(x.copy() for x in given))
+    np.testing.assert_array_equal(new, [2 * given[0], 2 * given[2]])
+
+
 @pytest.mark.parametrize("net", [deep, wide, summed, normalised])
 def test_the_size_of_functions_does_not_grow_with_the_graph(net: Callable[[int], Step]) -> None:
     def longest(count: int) -> int:
