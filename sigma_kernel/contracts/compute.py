@@ -44,7 +44,8 @@ class Step:
     @property
     def donations(self) -> dict[int, int]:
         """Map each output that replaces a state entry to the input whose storage it may reuse."""
-        return {out: self.state.index(name) for out, name in enumerate(self.writes)}
+        places = {name: i for i, name in enumerate(self.state)}
+        return {out: places[name] for out, name in enumerate(self.writes)}
 
 
 @frozen

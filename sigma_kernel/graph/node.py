@@ -421,7 +421,7 @@ def topological_order(outputs: Sequence[Node], border: Container[Node] = ()) -> 
 
 def frozen_attrs(attrs: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Return attributes as a hashable key: 0.0 differs from -0.0, and 1 from 1.0 and True; NaN equals NaN."""
-    return tuple((name, x if isinstance(x, Graph) else repr(x)) for name, x in sorted(attrs.items()))
+    return tuple([(name, x if isinstance(x, Graph) else repr(x)) for name, x in sorted(attrs.items())]) if attrs else ()
 
 
 def _lines(place: int, row: Row) -> Iterator[str]:

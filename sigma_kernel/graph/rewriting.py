@@ -10,7 +10,7 @@ import math
 import operator
 import struct
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
@@ -23,7 +23,6 @@ from sigma_kernel.graph.node import (
     Graph,
     Node,
     constant,
-    expand_node,
     frozen_attrs,
     mark,
     originating,
@@ -51,7 +50,9 @@ def map_nodes(graph: Graph, change: Change, change_body: Callable[[Graph], Graph
             node = evolve(node, attrs={**node.attrs, "body": change_body(node.attrs["body"])})
         return change(node, inputs)
 
-    return Graph(graph.inputs, _rebuild(graph.outputs, {x: x for x in graph.inputs}, also_bodies))
+    same = {x: x for x in graph.inputs}
+    order = topological_order(graph.outputs, border=same) if any(x.inputs for x in same) else graph
+    return Graph(graph.inputs, _rebuild(order, graph.outputs, same, also_bodies))
 
 
 def close_graph(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
@@ -74,15 +75,15 @@ def close_graph(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
 
 def replace_nodes(outputs: Sequence[Node], new: Mapping[Node, Node]) -> tuple[Node, ...]:
     """Return outputs that are computed from new nodes in place of others."""
-    return _rebuild(outputs, dict(new), with_inputs)
+    return _rebuild(topological_order(outputs, border=new), outputs, dict(new), with_inputs)
 
 
-def _rebuild(outputs: Sequence[Node], known: dict[Node, Node], change: Change) -> tuple[Node, ...]:
-    """Replace all nodes that the outputs depend on and that are not in ``known``."""
-    for node in topological_order(outputs, border=frozenset(known)):
-        if node not in known:
-            known[node] = change(node, tuple(known[x] for x in node.inputs))
-    return tuple(known[node] for node in outputs)
+def _rebuild(order: Iterable[Node], outputs: Sequence[Node], new: dict[Node, Node], change: Change) -> tuple[Node, ...]:
+    """Replace the nodes that are not in ``new``, operands first, and return the new outputs."""
+    for node in order:
+        if node not in new:
+            new[node] = change(node, tuple([new[x] for x in node.inputs]))
+    return tuple([new[node] for node in outputs])
 
 
 def with_inputs(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -98,8 +99,11 @@ def _sharing(keep: Container[str]) -> Change:
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         mark(node.origin)
-        if node.op not in keep and (expansion := expand_node(node, inputs)) is not None:
-            return _rebuild((expansion,), {x: x for x in inputs}, change)[0]
+        row = OPS.get(node.op)
+        if row and row.expansion and node.op not in keep:
+            expansion = row.expansion(*inputs, **node.attrs)
+            same = {x: x for x in inputs}
+            return _rebuild(topological_order((expansion,), border=same), (expansion,), same, change)[0]
         node = node if node.op == "input" else _simplify(with_inputs(node, inputs))
         if node.op == "input":  # two inputs are never the same
             return node
@@ -118,7 +122,7 @@ def _simplify(node: Node) -> Node:
 
 def _rule(node: Node) -> Node:
     row = OPS.get(node.op)
-    if row and row.fold and node.inputs and all(x.op == "constant" for x in node.inputs):
+    if row and row.fold and {x.op for x in node.inputs} == {"constant"}:
         return _fold(node, row.fold)
     if node.op in _BROADCASTING:
         node = _drop_stretches(node)
@@ -154,11 +158,14 @@ def _round_number(value: Any, dtype: str) -> Any:
 
 # -- algebra -----------------------------------------------------------------------------------------------------------
 _BROADCASTING = {row.name for row in ops.elementwise() if row.shape is not shapes.same}
+_STRETCHING = {"reshape", "stretch"}
 _RESHAPING = {"cast", "max", "slice", "pad", "concat", "reshape", "stretch"}  # may do nothing
 
 
 def _drop_stretches(node: Node) -> Node:
     """Drop stretches of operands that the op's own broadcasting makes superfluous."""
+    if _STRETCHING.isdisjoint([x.op for x in node.inputs]):
+        return node
     inputs = list(node.inputs)
     for i, x in enumerate(inputs):
         if not _stretches(x):

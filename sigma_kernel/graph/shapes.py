@@ -35,7 +35,7 @@ def same(x: Shape, *, dtype: str = "") -> Shape:
 
 def binary(x: Shape, y: Shape) -> Shape:
     """Broadcast two operands."""
-    return broadcast(x, y)
+    return x if x == y else broadcast(x, y)
 
 
 def ternary(x: Shape, y: Shape, z: Shape) -> Shape:

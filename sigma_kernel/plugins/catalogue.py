@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -124,7 +124,7 @@ class Catalogue:
         """
         distribution, _, short = name.rpartition(":")
         wanted = normal(distribution)
-        candidates = self._find(kind, name)
+        candidates = [*_find(self, kind, name)]
         if len(candidates) > 1:
             own = wanted == DEFAULT or kind == "command"  # short names in journals are the project's
             prefer = (*self.prefer, *rooms.offers()) if own else self.prefer
@@ -135,15 +135,7 @@ class Catalogue:
 
     def offers(self, kind: str, name: str) -> bool:
         """Return whether a plugin that is ready offers a component of this name, or for this ``default:role``."""
-        return bool(self._find(kind, name))
-
-    def _find(self, kind: str, name: str) -> list[Component]:
-        distribution, _, short = name.rpartition(":")
-        wanted = normal(distribution)
-        if wanted == DEFAULT:
-            return [c for c in self.components(kind) if c.default_for == short]
-        candidates = [c for c in self.components(kind) if c.name == short and wanted in ("", c.distribution)]
-        return candidates or [c for c in self.components(kind) if c.formerly == f"{wanted}:{short}"]
+        return bool(_find(self, kind, name))
 
     def default_backend(self) -> str:
         """Return the name of the backend that is used if none is named.
@@ -217,6 +209,16 @@ class Catalogue:
         broken = ", ".join(plugin.name for plugin in self.plugins if plugin.reason)
         also = f" Broken plugins that may offer it: {broken}; see `sigma plugins`." if broken else ""
         raise SigmaConfigError(f"{what} {name!r}: no plugin offers it.{hint}{also}")
+
+
+@lru_cache(1024)  # a network resolves one for each layer
+def _find(where: Catalogue, kind: str, name: str) -> tuple[Component, ...]:
+    distribution, _, short = name.rpartition(":")
+    wanted = normal(distribution)
+    if wanted == DEFAULT:
+        return tuple(c for c in where.components(kind) if c.default_for == short)
+    candidates = (c for c in where.components(kind) if c.name == short and wanted in ("", c.distribution))
+    return (*candidates,) or tuple(c for c in where.components(kind) if c.formerly == f"{wanted}:{short}")
 
 
 def _settle(what: str, candidates: list[Component]) -> Component:

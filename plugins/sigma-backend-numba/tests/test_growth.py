@@ -19,6 +19,8 @@ from sigma_backend_numba.cache import lookup, units
 from sigma_backend_numba.compiler import language
 from sigma_backend_numba.compiler.translate import Module
 from sigma_backend_numba.compiler.units import ProgramText
+from sigma_backend_numba.emit import functions as functions_of_programs
+from sigma_backend_numba.emit.equal_tasks import TaskDescription
 from sigma_backend_numba.emit.program_text import LEG, Job, source
 from sigma_backend_numba.execute.program import graph_job, step_job
 from sigma_backend_numba.lower.canonical import STATE, Form, frame
@@ -167,6 +169,54 @@ def test_the_number_of_compiled_functions_does_not_grow_with_equal_layers(net: C
         return source(step_job(net(count))).text.count("def ")
 
     assert compiled(400) < compiled(200) + 3 < 30  # the first parts and the last may differ
+
+
+def test_the_tasks_of_equal_layers_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[Any] = []
+    write = functions_of_programs._write_text
+    monkeypatch.setattr(functions_of_programs, "_write_text", lambda *given: (written.append(given), write(*given)))
+
+    def count(layers: int) -> int:
+        written.clear()
+        source(step_job(deep(layers)))
+        return len(written)
+
+    assert count(30) == count(60) < 20
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        deep(20),
+        deep(6, width=70, batch=64),
+        wide(30),
+        summed(20),
+        normalised(20),
+        nets.recurrent(),
+        nets.convolutional(),
+        nets.dense(40, 40, 40, dropout=0.3),
+    ],
+)
+def test_tasks_that_take_over_a_text_are_those_that_would_be_written(
+    monkeypatch: pytest.MonkeyPatch, step: Step
+) -> None:
+    shared = source(step_job(step))
+    monkeypatch.setattr(TaskDescription, "key", lambda self: None)
+    alone = source(step_job(step))
+    assert (shared.text, shared.places) == (alone.text, alone.places)
+    assert (shared.arena_bytes, shared.scratch_bytes, shared.threads) == (
+        alone.arena_bytes,
+        alone.scratch_bytes,
+        alone.threads,
+    )
+
+
+def test_tasks_that_overwrite_what_they_read_have_a_text_of_their_own() -> None:
+    p, q, r = (symbol((50,)) for _ in range(3))
+    given = [np.arange(50, dtype=np.float32) + start for start in (1, 2, 3)]
+    doubled = NumbaBackend().lower(Graph((p, q, r), (p * 2, r * 2)), {0: 0, 1: 1})
+    new = doubled(*(x.copy() for x in given))
+    np.testing.assert_array_equal(new, [2 * given[0], 2 * given[2]])
 
 
 @pytest.mark.long_cases("deep", "summed", "wide")

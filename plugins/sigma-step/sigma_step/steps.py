@@ -6,8 +6,10 @@ applied in one update.
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -119,10 +121,23 @@ class Programs:
 
     def _compile(self, kind: Callable[..., Step], *about: Any) -> Compiled:
         key = (kind, *about)
-        if key not in self.steps:
-            self.steps[key] = kind(self.model, *about)
-        with introduce_errors("backend", self.backend):
-            return self.steps[key], self.backend.compile(self.steps[key])
+        with pause_collector():
+            if key not in self.steps:
+                self.steps[key] = kind(self.model, *about)
+            with introduce_errors("backend", self.backend):
+                return self.steps[key], self.backend.compile(self.steps[key])
+
+
+@contextmanager
+def pause_collector() -> Iterator[None]:
+    """Let Python not search for cycles of objects meanwhile: graphs are many objects that stay, and have none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 # -- iterations --------------------------------------------------------------------------------------------------------

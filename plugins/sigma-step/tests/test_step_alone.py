@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from sigma_kernel.graph.node import Node, Spec
 from sigma_kernel.network.network import Forward
 from sigma_kernel.network.tracing import Shapes, Trace
 from sigma_step import Model
+from sigma_step.graphs import training_step
 from sigma_step.initial import Initial
 from sigma_step.measuring import read_measurements
 from sigma_step.rules import assign_optimisers, live_values
@@ -92,3 +95,25 @@ def test_shards_of_a_batch_give_the_same_update_as_the_batch(model: Model) -> No
     merged = {dtype: vector + parts[1].gradients[dtype] for dtype, vector in parts[0].gradients.items()}
     new = steps.apply_update(steps.arrays, merged, {}, 0)
     np.testing.assert_allclose(new["network.layers.slopes"], whole["network.layers.slopes"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no such code")])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_rests_while_a_program_is_compiled(model: Model, enabled: bool, error: Exception | None) -> None:
+    found = []
+
+    class Watched(NullBackend):
+        def compile(self, step: Any, in_place: bool = True) -> Any:
+            found.append(gc.isenabled())
+            if error is not None:
+                raise error
+            return super().compile(step, in_place)
+
+    programs = Programs(model, Watched())
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with pytest.raises(Exception, match="no such code") if error else nullcontext():
+            programs.get(training_step, 4)
+        assert (found, gc.isenabled()) == ([False], enabled)
+    finally:
+        gc.enable()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from attrs import define, field
 
 from sigma_backend_numba.emit import attention, convolutions, loops, matmul, packed_products, paired_planes, single_ops
+from sigma_backend_numba.emit.equal_tasks import Pattern, TaskDescription, make_pattern
 from sigma_backend_numba.emit.scans import Scan, body_form
 from sigma_backend_numba.emit.task import Block, Task
 from sigma_backend_numba.lower.canonical import Form
@@ -27,6 +30,7 @@ class Library:
     """The functions of one program: names by text, callees before their callers."""
 
     names: dict[str, str] = field(factory=dict)
+    patterns: dict[Any, Pattern] = field(factory=dict)  # tasks that were written, by what their texts depend on
 
     def name(self, text: str) -> str:
         """Return the name of the function with this text; add the function if it is new."""
@@ -61,7 +65,23 @@ def _is_part(group: Group) -> bool:
 
 
 def _write_task(schedule: GroupSchedule, group: Group, library: Library, first: int = 0) -> Task:
+    """Return the code of a group; a text that another task has, but for the places of its values, is written once."""
     task = Task(schedule, group)
+    description = TaskDescription(task)
+    key = description.key()
+    if key in library.patterns:
+        library.patterns[key].fill(task, description)
+        return task
+    _write_text(task, library, first)
+    task.name = library.name(task.text())
+    if key is not None and (pattern := make_pattern(task, description)):
+        library.patterns[key] = pattern
+    return task
+
+
+def _write_text(task: Task, library: Library, first: int) -> None:
+    """Write the lines of a task with the writer for its kind."""
+    group = task.group
     if group.kind == "loop":
         loops.loop(task)
     elif group.kind == "fold":
@@ -75,5 +95,3 @@ def _write_task(schedule: GroupSchedule, group: Group, library: Library, first: 
         single_ops.concat(task, single_ops.core(task), first)
     else:
         WRITERS[group.op](task, single_ops.core(task))
-    task.name = library.name(task.text())
-    return task

@@ -33,8 +33,9 @@ def loop(task: Task) -> None:
     extent = space.sides[0] if space.sides and space.row != 0 else 1
     task.share(costs.loop(prod(space.sides), costly), extent)
     ranges = {0: ("lo", "hi")} if space.sides and space.row != 0 else {}
-    late = frozenset(task.schedule.updates)
-    task.lines += Nest(task, space, stored_members(task), ranges, late=late).lines()
+    outs = stored_members(task)
+    late = frozenset(node for node in outs if node in task.schedule.updates)
+    task.lines += Nest(task, space, outs, ranges, late=late).lines()
 
 
 def home(task: Task, core: Node) -> Node | None:
@@ -66,8 +67,7 @@ def epilogue(
     steps = nest_strides(each or regular(core.shape).strides, space.maps[core], space.sides)
     kept = [k for k, side in enumerate(core.shape) if side != 1]
     around = {kept.index(axis): ends for axis, ends in ranges.items() if axis in kept}
-    late = frozenset({*task.schedule.updates, *outs})
-    return Nest(task, space, outs, around, {core: Address(pointer, offset, steps)}, late).lines()
+    return Nest(task, space, outs, around, {core: Address(pointer, offset, steps)}, frozenset(outs)).lines()
 
 
 def fold(task: Task) -> None:

@@ -90,7 +90,7 @@ class Task:
 
     def storage(self, node: Node) -> str:
         """Return the pointer to a value in memory: an input, an output, or part of the arena."""
-        return self._argument_name(self._lies(node))
+        return self._argument_name(self.place_of(node))
 
     def part(self, node: Node, offset: int) -> tuple[str, int]:
         """Return a pointer into a value, and the distance in elements from it to ``offset``.
@@ -100,13 +100,14 @@ class Task:
         if not offset:
             return self.storage(node), 0
         base = self._bases.setdefault(node, offset)
-        return self._argument_name(evolve(self._lies(node), offset=base)), offset - base
+        return self._argument_name(evolve(self.place_of(node), offset=base)), offset - base
 
-    def _lies(self, node: Node) -> Pointer:
+    def place_of(self, node: Node) -> Pointer:
+        """Return the pointer to the storage of a value."""
         form, dtype = self.schedule.form, node.dtype
         if node in self.schedule.within:
             whole, place = self.schedule.within[node]
-            return evolve(self._lies(whole), offset=place)
+            return evolve(self.place_of(whole), offset=place)
         if node in form.places:
             return Pointer("input", form.places[node], dtype)
         if node in self.schedule.updates:
@@ -150,6 +151,11 @@ class Task:
     def join(self) -> None:
         """Undo the cut: one thread runs the task."""
         self.chunks = self.parts or 1
+
+    def take_over(self, other: Task) -> None:
+        """Take over the name of a task of equal text, and all that was found out when it was written."""
+        self.name, self.cost, self.scratch = other.name, other.cost, other.scratch
+        self.chunks, self.parts, self.extent = other.chunks, other.parts, other.extent
 
     def text(self) -> str:
         """Return the parameters and the body."""

@@ -179,6 +179,8 @@ def _lower_mixed_products(graph: Graph, within: bool = False) -> Graph:
     ``within`` a scan, products of few rows are of rounded numbers: their second operands are packed once (see
     ``packing``), while pairs would be packed in each step.
     """
+    if _lacks(graph, "mixed_matmul", "reduce_precision"):
+        return graph
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         if node.op != "mixed_matmul":
@@ -209,7 +211,7 @@ def _round_operand(x: Node, attrs: Mapping[str, Any]) -> Node:
 
 def _lower_scans(graph: Graph) -> Graph:
     """Return a graph whose scans, those within scans included, are cut into chunks and multiply packed matrices."""
-    if all(node.op != "scan" for node in graph):
+    if _lacks(graph):
         return graph
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
@@ -219,7 +221,15 @@ def _lower_scans(graph: Graph) -> Graph:
     return map_nodes(graph, change, _lower_scans)
 
 
+def _lacks(graph: Graph, *ops: str) -> bool:
+    """Return whether a graph has none of these ops, and no scans."""
+    return {"scan", *ops}.isdisjoint(node.op for node in graph)
+
+
 def _lower_to_calls(graph: Graph, known: Collection[str] = KNOWN) -> Graph:
+    if _lacks(graph) and all(node.op in known for node in graph):
+        return graph
+
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:
         image = with_inputs(node, inputs)
         return image if node.op in known else to_call(image)

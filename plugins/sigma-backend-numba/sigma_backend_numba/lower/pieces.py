@@ -12,6 +12,8 @@ from sigma_kernel.graph import Graph, Node, map_nodes, ops, with_inputs
 
 def side_by_side(graph: Graph) -> Graph:
     """Return a graph in which sums of pieces that cover all of an axis are concats, in the bodies of scans as well."""
+    if {"pad", "scan"}.isdisjoint(node.op for node in graph):
+        return graph
     pieces: dict[Node, tuple[Node, ...]] = {}  # the padded pieces whose sum a node is
 
     def change(node: Node, inputs: tuple[Node, ...]) -> Node:

@@ -11,6 +11,7 @@ from sigma_backend_numba.lower.layout import VIEWS, chain
 from sigma_kernel.graph import Node, Shape
 
 Map = tuple[int | None, ...]
+INDEXING = {"take": range(1, 2), "random_bits": range(1, 4)}  # ops with operands that are read from memory
 
 
 def identity(shape: Shape) -> Map:
@@ -34,16 +35,18 @@ def broadcast_map(m: Map, shape: Shape) -> Map:
     return tuple(None if side == 1 else m[lead + k] for k, side in enumerate(shape))
 
 
-def values(node: Node) -> list[int]:
+def values(node: Node) -> range:
     """Return the positions of operands that are read element by element; others are read from memory."""
-    if node.op == "take":
-        return [1]
-    return list(range(1, 4)) if node.op == "random_bits" else list(range(len(node.inputs)))
+    if node.op in INDEXING:
+        return INDEXING[node.op]
+    return range(len(node.inputs))
 
 
 def operand(node: Node, position: int, m: Map) -> Map:
     """Return the map of an operand of an elementwise node."""
     x = node.inputs[position]
+    if x.shape == node.shape and node.op not in INDEXING:
+        return m
     if node.op == "take":
         axis = node.attrs["axis"]
         return tuple(None if side == 1 else m[axis + k] for k, side in enumerate(x.shape))

@@ -23,7 +23,16 @@ from attrs import define, field
 
 from sigma_backend_numba.lower.canonical import DATA, ELEMENTWISE, FLOATS, FOLDS, LEAVES, Form
 from sigma_backend_numba.lower.layout import VIEWS, source
-from sigma_backend_numba.plan.axis_maps import Map, identity, map_of_source, map_through, operand, sides, values
+from sigma_backend_numba.plan.axis_maps import (
+    INDEXING,
+    Map,
+    identity,
+    map_of_source,
+    map_through,
+    operand,
+    sides,
+    values,
+)
 from sigma_backend_numba.plan.groups import Group, Groups, Place, Space
 from sigma_backend_numba.scalars import COSTLY
 from sigma_kernel.graph import BYTES, Node
@@ -58,9 +67,11 @@ class StoredValues:
 
     def reads_memory_anyway(self, node: Node, group: Group) -> bool:
         """Return whether everything that a node reads of a loop will be in memory anyway."""
+        if group.kind != "loop":
+            return False
         roots = [root for root in map(source, self.groups.leaves(node.inputs)) if self.groups.of.get(root) is group]
         stored = (self.hubs, self.folded, self.kept, self.delivered)
-        return group.kind == "loop" and all(any(root in some for some in stored) for root in roots)
+        return all(any(root in some for some in stored) for root in roots)
 
     def repetitions(self, node: Node) -> int:
         """Return the ops that repeat a node, or 0 if it moves fewer bytes in memory, or readers cannot repeat it."""
@@ -336,7 +347,7 @@ class Grouping:
 
 def _operands_in_memory(node: Node) -> list[Node]:
     """Return the operands that must be in memory."""
-    return [x for i, x in enumerate(node.inputs) if i not in values(node)]
+    return list(node.inputs[:1]) if node.op in INDEXING else []
 
 
 def _rows(node: Node) -> int | None:

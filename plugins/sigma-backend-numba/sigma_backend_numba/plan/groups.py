@@ -31,8 +31,8 @@ class Space:
 
     def is_computed_once(self, m: Map) -> bool:
         """Return whether each element is computed once: the value varies along all axes, or along all before rows."""
-        axes = {axis for axis in m if axis is not None}
-        return axes in ({*range(len(self.sides))}, {*range(len(self.sides) if self.row is None else self.row)})
+        axes, rank = {axis for axis in m if axis is not None}, len(self.sides)
+        return axes == {*range(rank)} or (self.row is not None and axes == {*range(self.row)})
 
 
 @define(eq=False)
@@ -138,8 +138,11 @@ class Groups:
         """Return the values, or slices of values, that are read for some operands: those of repeated ones."""
         leaves: dict[Node, None] = {}
         for x in operands:
-            leaf = x if x.op == "slice" else source(x)
-            leaves |= dict.fromkeys(self.leaves(source(x).inputs) if source(x) in self.repeated else (leaf,))
+            root = source(x)
+            if root in self.repeated:
+                leaves |= dict.fromkeys(self.leaves(root.inputs))
+            else:
+                leaves[x if x.op == "slice" else root] = None
         return (*leaves,)
 
     def producers(self, operands: Iterable[Node]) -> list[Group]:

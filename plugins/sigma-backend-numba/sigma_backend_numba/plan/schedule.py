@@ -66,8 +66,9 @@ class GroupSchedule:
     locals: dict[Node, int] = field(factory=dict, init=False)  # offsets in a thread's memory for one sample
     local_bytes: int = field(default=0, init=False)
     _before: dict[Group, list[Group]] = field(factory=dict, init=False)
+    _followed: set[Group] = field(factory=set, init=False)  # groups that others come after
     _readers: dict[Node, list[Group]] = field(factory=dict, init=False)
-    _lowest: float = field(default=inf, init=False)  # lowest level of a group with dependencies besides its reads
+    _lowest: float = field(default=inf, init=False)  # lowest level of a group that comes after one of a higher level
     _scalars: dict[Node, list[Node]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -103,6 +104,7 @@ class GroupSchedule:
         for root in self.reads[group]:
             self._readers.setdefault(root, []).append(group)
         self._before[group] = _unique([[self.grouping.groups.of[root] for root in roots]])
+        self._followed.update(self._before[group])
         self.stored.update(roots)
 
     # -- updates in place ----------------------------------------------------------------------------------------------
@@ -127,7 +129,9 @@ class GroupSchedule:
             node, readers = copy, self._other_readers(given, group)
         self.updates[node] = place
         self._before[group] = _unique([self._before[group], readers])
-        self._lowest = min(self._lowest, group.level)
+        self._followed.update(readers)
+        if any(reader.level > group.level for reader in readers):
+            self._lowest = min(self._lowest, group.level)
 
     def _other_readers(self, given: Node, group: Group) -> list[Group]:
         return [reader for reader in self._readers.get(given, []) if reader is not group]
@@ -135,9 +139,12 @@ class GroupSchedule:
     def _depends(self, groups: Iterable[Group], on: Collection[Group]) -> bool:
         """Return whether some of these groups come after, or are among, some of the others.
 
-        Dependencies have lower levels: the search does not go below the lowest level of the others.
+        Few dependencies have higher levels: the search does not go below the lowest level of the others, nor of a group
+        with such a dependency.
         """
         lowest, wanted = min([self._lowest, *(group.level for group in on)]), set(on)
+        if self._followed.isdisjoint(wanted):
+            return not wanted.isdisjoint(groups)
         seen: set[Group] = set()
         waiting = [*groups]
         while waiting:
