@@ -205,6 +205,16 @@ class TrainerView(Protocol):
     def states(self) -> list[StateEntry]:
         """Return the states that it can be rewound to, oldest first."""
 
+    def state(self, iteration: int) -> TrainerView:
+        """Return the trainer as it was in one of its states: what its parameters of then are, and compute.
+
+        Rows, their edits and settings are those of now. Raises SigmaStateError if it has no such state any more, or
+        another network since.
+        """
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return copies of its parameters and of the state of its layers, by address."""
+
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split of its data."""
 

@@ -32,7 +32,7 @@ from sigma_kernel.contracts import (
     WorkEntry,
 )
 from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
-from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError
+from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.periods import Period, Periods
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
@@ -42,6 +42,8 @@ from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
 
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
+MOST_EARLIER = 2  # networks of earlier states that are held: those of a film follow one another
+LAYERS = "network.layers."
 MEDIA = "media/"  # of the named bytes of a run
 MOMENTS = {"iteration": "iterations", "epoch": "epochs", "second": "seconds"}
 
@@ -59,7 +61,7 @@ class Archive(EndedRun):
     data: Path | None = None
     guard: Callable[[], AbstractContextManager[None]] = nullcontext
     _held: dict[str, tuple[Any, Any]] = field(factory=dict, init=False)  # what was read: version, content
-    _trained: dict[str, Trained] = field(factory=dict, init=False)
+    _trained: dict[tuple[str, int | None], Trained] = field(factory=dict, init=False)  # by trainer and iteration
     _views: dict[str, ArchivedTrainer] = field(factory=dict, init=False)
     _gate: threading.RLock = field(factory=threading.RLock, init=False)
 
@@ -133,7 +135,7 @@ class Archive(EndedRun):
     def get(self, address: str) -> Any:
         """Return the last value at an address, or a parameter of the trained network."""
         trainer, _, name = address.partition(".")
-        if name.startswith("network.layers.") and trainer in self.trainers():
+        if name.startswith(LAYERS) and trainer in self.trainers():
             arrays = self.load_network(trainer).checkpoint.arrays
             if name in arrays:
                 return arrays[name]
@@ -175,19 +177,23 @@ class Archive(EndedRun):
         with self._gate:
             return self._views.setdefault(name, ArchivedTrainer(self, name))
 
-    def load_network(self, trainer: str) -> Trained:
-        """Return the trained network, loaded once; raises a SigmaError if that is impossible."""
+    def load_network(self, trainer: str, at: int | None = None) -> Trained:
+        """Return the trained network, or that of a checkpoint, loaded once; raises a SigmaError if it is impossible."""
         with self._gate:
-            if trainer not in self._trained:
+            if (trainer, at) not in self._trained:
                 with self.guard():
-                    self._trained[trainer] = self._load_network(trainer)
-            return self._trained[trainer]
+                    trained = self._load_network(trainer, at)
+                self._trained[trainer, at] = trained
+                earlier = [key for key in self._trained if key[1] is not None]
+                for oldest in earlier[:-MOST_EARLIER]:
+                    del self._trained[oldest]
+            return self._trained[trainer, at]
 
-    def _load_network(self, trainer: str) -> Trained:
+    def _load_network(self, trainer: str, at: int | None) -> Trained:
         if self.data is not None:
             with suppress(SigmaConfigError):  # the data of the run are in no file
-                return load(self.folder, trainer=trainer, data=self.data)
-        return load(self.folder, trainer=trainer)
+                return load(self.folder, trainer=trainer, checkpoint=at, data=self.data)
+        return load(self.folder, trainer=trainer, checkpoint=at)
 
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the rows of the journal after a number, except digests."""
@@ -200,6 +206,7 @@ class ArchivedTrainer:
 
     archive: Archive
     name: str
+    at: int | None = None  # the iteration of the state that it shows, if not the newest or best one
     _splits: dict[str, int] | None = field(default=None, init=False)  # after reading the data
     _data_gate: threading.RLock = field(factory=threading.RLock, init=False)  # reading data may take long
 
@@ -248,11 +255,11 @@ class ArchivedTrainer:
     def network(self) -> list[LayerEntry]:
         """Return the layers of the trained network; none if it cannot be loaded."""
         try:
-            model = self.archive.load_network(self.name)
+            model = self._network()
         except SigmaError:
             return []
         shapes = {name: tuple(value.shape) for name, value in model.checkpoint.arrays.items()}
-        head, outputs = "network.layers.", _output_shapes(model)
+        head, outputs = LAYERS, _output_shapes(model)
         return [
             LayerEntry(
                 placed.name,
@@ -269,7 +276,7 @@ class ArchivedTrainer:
     def work(self) -> list[WorkEntry]:
         """Return what layers hold, and the optimisers; none if the trained network cannot be loaded."""
         try:
-            return describe_stored_work(self.archive.load_network(self.name))
+            return describe_stored_work(self._network())
         except SigmaError:
             return []
 
@@ -292,6 +299,20 @@ class ArchivedTrainer:
         except SigmaCheckpointError:  # loading one raises it
             return []
 
+    def state(self, iteration: int) -> ArchivedTrainer:
+        """Return the trainer as a checkpoint has it."""
+        if iteration not in [state.iteration for state in self.states()]:
+            raise SigmaStateError(f"iteration {iteration}: no such state is kept. Choose another one.")
+        return ArchivedTrainer(self.archive, self.name, iteration)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return what layers hold, by address."""
+        arrays = self._network().checkpoint.arrays
+        return {f"{self.name}.{name}": np.array(x) for name, x in arrays.items() if name.startswith(LAYERS)}
+
+    def _network(self) -> Trained:
+        return self.archive.load_network(self.name, self.at)
+
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split; the data are read now.
 
@@ -299,55 +320,55 @@ class ArchivedTrainer:
         """
         with self._data_gate:
             if self._splits is None:
-                self._splits = self.archive.load_network(self.name).data.splits()
+                self._splits = self._network().data.splits()
             return self._splits
 
     def rows(self, split: str, numbers: Sequence[int], prepared: bool = False) -> dict[str, np.ndarray]:
         """Return the sections of numbered rows of a split."""
         self.splits()
-        return self.archive.load_network(self.name).data.rows(split, numbers, prepared)
+        return self._network().data.rows(split, numbers, prepared)
 
     def losses(self, split: str, most: int | None = None) -> RowLosses:
         """Return the losses of rows of a split, with the parameters of the trained network."""
         self.splits()
-        return self.archive.load_network(self.name).data.losses(split, most)
+        return self._network().data.losses(split, most)
 
     def row_history(self, split: str) -> RowHistory:
         """Return what a hook had recorded of each row of a split, by the checkpoint."""
-        return self.archive.load_network(self.name).data.row_history(split)
+        return self._network().data.row_history(split)
 
     def edits(self) -> dict[str, dict[str, Any]]:
         """Return the edits of each split, once the data have been read."""
-        return self.archive.load_network(self.name).data.edits() if self._splits is not None else {}
+        return self._network().data.edits() if self._splits is not None else {}
 
     def classes(self) -> list[Any]:
         """Return the class names; none if the network cannot be loaded."""
         try:
-            return list(self.archive.load_network(self.name).classes)
+            return list(self._network().classes)
         except SigmaError:
             return []
 
     def columns(self) -> dict[str, list[str]]:
         """Return the names of columns by section; none if the network cannot be loaded."""
         try:
-            return {name: list(names) for name, names in self.archive.load_network(self.name).columns.items()}
+            return {name: list(names) for name, names in self._network().columns.items()}
         except SigmaError:
             return {}
 
     def targets(self) -> dict[str, list[str]]:
         """Return the names of columns by output; none if the network cannot be loaded."""
         try:
-            return {name: list(names) for name, names in self.archive.load_network(self.name).targets.items()}
+            return {name: list(names) for name, names in self._network().targets.items()}
         except SigmaError:
             return {}
 
     def activations(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the output of each layer of the trained network."""
-        return self.archive.load_network(self.name).activations(samples)
+        return self._network().activations(samples)
 
     def predict(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the predictions of the trained network."""
-        trained = self.archive.load_network(self.name)
+        trained = self._network()
         outputs = trained.predict(samples)
         return outputs if isinstance(outputs, dict) else {trained.network.outputs[0].name: outputs}
 

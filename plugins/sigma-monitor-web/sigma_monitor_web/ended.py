@@ -166,6 +166,14 @@ class EndedTrainer:
         """Return none."""
         return []
 
+    def state(self, iteration: int) -> TrainerView:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return none."""
+        return {}
+
     def splits(self) -> dict[str, int]:
         """Raise SigmaStateError, like every method below that needs the data or the network."""
         raise self.error()

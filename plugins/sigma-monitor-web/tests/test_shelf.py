@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Environment, View
-from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaTrainingError
+from sigma_kernel.errors import SigmaConfigError, SigmaError, SigmaStateError, SigmaTrainingError
 from sigma_monitor_web.archive import Archive
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.keys import BOTH, READ
@@ -23,7 +23,7 @@ from sigma_monitor_web.relay import Relay
 from sigma_monitor_web.run_actions import REMOVED, TRASH, RunActions
 from sigma_monitor_web.shelf import Shelf
 from sigma_monitor_web.talk import Talk
-from sigma_run import from_file
+from sigma_run import from_file, load
 from sigma_store import FolderStore, read_journal
 from sigma_store.regular import open_regular
 from sigma_testing import Slow, Sweep, ViewSuite, small_environment
@@ -94,6 +94,21 @@ class TestArchive(ViewSuite):
     @contextmanager
     def make(self) -> Iterator[View]:
         yield Archive(self.folder)
+
+
+def test_an_archive_shows_each_checkpoint_as_it_is_loaded(finished: Path) -> None:
+    trainer = Archive(finished).trainer("trainer")
+    first, *_, last = [state.iteration for state in trainer.states()]
+    seen = dict[int, bytes]()
+    for at in (first, last):
+        then, loaded = trainer.state(at), load(finished, checkpoint=at)
+        name = "network.layers.1-output.weights"
+        assert then.parameters()[f"trainer.{name}"].tobytes() == loaded.parameters()[name].tobytes()
+        seen[at] = then.losses("training").losses.tobytes()
+        assert seen[at] == loaded.data.losses("training").losses.tobytes()
+    assert seen[first] != seen[last]
+    with pytest.raises(SigmaStateError, match="iteration 3: no such state is kept. Choose another one."):
+        trainer.state(3)
 
 
 def test_an_archive_shows_what_the_folder_holds(finished: Path) -> None:

@@ -105,6 +105,17 @@ class FakeTrainerView:
         """Return the states that were given."""
         return self.view.kept
 
+    def state(self, iteration: int) -> FakeTrainerView:
+        """Return the same view, if such a state was given; else raise SigmaStateError."""
+        if iteration not in [state.iteration for state in self.view.kept]:
+            raise SigmaStateError(f"iteration {iteration}: is not kept. Give the fake view this state.")
+        return self
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return the values that are the parameters of the layers that were given."""
+        names = [name for layer in self.view.layers for name in layer.parameters if name in self.view.values]
+        return {name: np.asarray(self.view.values[name]) for name in names}
+
     def splits(self) -> dict[str, int]:
         """Return one split of ten rows."""
         return {"training": 10}
@@ -396,6 +407,17 @@ class ViewSuite(Suite):
                 states = view.trainer(trainer).states()
                 assert [state.iteration for state in states] == sorted({state.iteration for state in states})
                 assert all(state.kept or state.saved for state in states)
+
+    def test_every_state_can_be_looked_at(self) -> None:
+        """Show the parameters of each state, in the shapes of those of now, and refuse a state that is not kept."""
+        with self.make() as view:
+            for trainer in map(view.trainer, view.trainers()):
+                now = {name: values.shape for name, values in trainer.parameters().items()}
+                for state in trainer.states():
+                    earlier = trainer.state(state.iteration)
+                    assert {name: values.shape for name, values in earlier.parameters().items()} == now
+                with pytest.raises(SigmaStateError):
+                    trainer.state(10**9)
 
     def test_numbered_entries_are_read_on_from_the_last(self) -> None:
         """Return the entries after a number, by their numbers."""

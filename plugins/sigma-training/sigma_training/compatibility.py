@@ -14,6 +14,7 @@ from attrs import evolve
 from sigma_kernel import __version__
 from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.errors import SigmaCheckpointError
+from sigma_step.model import LAYERS, Model
 from sigma_training.names import KEPT, UNDO
 
 STEP = re.compile(r"(kept\.[^.]*+\.)?+((?:optimiser|optimisers\.[^.]++)\.)step")  # older versions' count of updates
@@ -41,6 +42,12 @@ def check_fit(path: Path | str, found: Checkpoint, trainer: str, arrays: Mapping
                 f"{path}: {name} is {held or 'missing'} in it, and {wanted or 'missing'} here. "
                 "Use the configuration that it was saved with."
             )
+
+
+def check_layers(path: Path | str, found: Checkpoint, trainer: str, model: Model) -> None:
+    """Raise SigmaCheckpointError unless the parameters and the layer state of a checkpoint are those of a model."""
+    own = {name: value for name, value in found.arrays.items() if name.startswith(LAYERS)}
+    check_fit(path, evolve(found, arrays=own), trainer, model.layer_specs())
 
 
 def _describe_arrays(arrays: Mapping[str, Any]) -> dict[str, str]:

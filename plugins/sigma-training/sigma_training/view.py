@@ -9,9 +9,10 @@ from typing import Any
 
 import attrs
 import numpy as np
-from attrs import define
+from attrs import define, evolve
 
 from sigma_kernel.arrays import PLAIN
+from sigma_kernel.clock import Moment
 from sigma_kernel.contracts import (
     Branch,
     HookEntry,
@@ -24,20 +25,22 @@ from sigma_kernel.contracts import (
     WorkEntry,
 )
 from sigma_kernel.curves import Window
-from sigma_kernel.errors import SigmaStateError
+from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
 from sigma_kernel.network.tracing import Shapes
 from sigma_kernel.periods import Period
 from sigma_kernel.plugins.components import display_name
 from sigma_step.graphs import training_step
-from sigma_step.model import LAYERS
+from sigma_step.model import LAYERS, OPTIMISERS
 from sigma_step.steps import Steps
+from sigma_training.compatibility import check_layers
 from sigma_training.components import Learned, check_split, target_names
 from sigma_training.data.dataset import gather_rows
 from sigma_training.evaluator import Evaluator
 from sigma_training.history.recorder import Recorder
 from sigma_training.hooks.order import explain_order
 from sigma_training.hooks.row_history import find_row_history
+from sigma_training.names import KEPT, UNDO
 from sigma_training.session.session import Session
 from sigma_training.work import describe_work
 
@@ -49,6 +52,7 @@ class SessionView:
     name: str
     recorder: Recorder
     session: Session | None = None
+    earlier: Steps | None = None  # of the state that it shows, on the host, if not of the present one
 
     def open(self, session: Session) -> None:
         """Show a session from now on; monitors keep a view that they took before."""
@@ -131,6 +135,24 @@ class SessionView:
         epochs, named = {**saved, **kept}, {} if saver is None else saver.names()
         return [StateEntry(at, epochs[at], at in kept, at in saved, *named.get(at, ())) for at in sorted(epochs)]
 
+    def state(self, iteration: int) -> SessionView:
+        """Return the trainer as it was in one of its states."""
+        session = self._session
+        checkpoint, model = session.checkpoints.find_state(iteration), session.setup.model
+        try:
+            check_layers(f"iteration {iteration}", checkpoint, self.name, model)
+        except SigmaCheckpointError as error:
+            raise SigmaStateError(f"iteration {iteration}: had another network. Choose a later state.") from error
+        arrays = {n: x for n, x in checkpoint.arrays.items() if not n.startswith((*OPTIMISERS, KEPT, UNDO))}
+        steps = evolve(session.present.steps(), arrays=arrays, moment=Moment(**checkpoint.values["clock"]))
+        return evolve(self, earlier=steps)
+
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Return copies of its parameters and of the state of its layers, by address."""
+        session = self._session
+        steps = self.earlier or session.ask(lambda: session.present.copy_steps())
+        return {f"{self.name}.{n}": np.array(x) for n, x in steps.arrays.items() if n.startswith(LAYERS)}
+
     # -- data ----------------------------------------------------------------------------------------------------------
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split."""
@@ -185,8 +207,8 @@ class SessionView:
 
         The training thread copies the parameters at the next boundary.
         """
-        session = self._session
-        evaluator, steps = session.ask(lambda: (session.background.evaluator, session.present.copy_steps()))
+        session, now = self._session, self.earlier
+        evaluator, steps = session.ask(lambda: (session.background.evaluator, now or session.present.copy_steps()))
         return evaluator, steps.to_device()
 
     def edits(self) -> dict[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
 from sigma_kernel import AddressEntry, Hook, HookContext, HookEntry, Monitor, StateEntry, TimeStep, View, every
 from sigma_kernel.clock import Moment
@@ -92,6 +92,38 @@ class TestFakeView(ViewSuite):
         assert [(ticket.command, ticket.state) for ticket in view.sent] == [("pause", "applied"), ("save", "refused")]
         assert not view.wait(0.0)
         assert view.status() == "running"
+
+
+# -- earlier states ----------------------------------------------------------------------------------------------------
+def test_a_state_has_the_parameters_and_the_losses_of_then(tmp_path: Path) -> None:
+    with small_environment(Sweep()) as sigma:
+        sigma.folder = tmp_path
+        trainer, view = sigma.trainer("trainer"), seen(sigma)
+        trainer.fit(epochs=1)
+        sigma.save()
+        now = view.trainer("trainer")
+        at = now.states()[-1].iteration
+        arrays = {name: x.tobytes() for name, x in now.parameters().items()}
+        losses = now.losses("training").losses.tobytes()
+        trainer.fit(epochs=2)
+        for _ in range(2):  # from memory, then from the disk
+            then = now.state(at)
+            assert {name: x.tobytes() for name, x in then.parameters().items()} == arrays
+            assert then.losses("training").losses.tobytes() == losses
+            assert {name: x.tobytes() for name, x in now.parameters().items()} != arrays
+            assert now.losses("training").losses.tobytes() != losses
+            trainer.recorder.past.states = []
+
+
+def test_a_state_of_another_network_is_refused() -> None:
+    with trained() as view:
+        state = view.trainer("trainer").states()[0].iteration
+        past = view.trainer("trainer").recorder.past  # type: ignore[attr-defined]
+        moment, checkpoint = next(entry for entry in past.states if entry[0].iteration == state)
+        arrays = {name: x for name, x in checkpoint.arrays.items() if not name.startswith("network.layers.")}
+        past.states = [(moment, evolve(checkpoint, arrays=arrays))]
+        with pytest.raises(SigmaStateError, match=f"iteration {state}: had another network. Choose a later state."):
+            view.trainer("trainer").state(state)
 
 
 # -- addresses ---------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from sigma_monitor_control.protocol.documents import ClientRequest, Id
 from sigma_monitor_control.protocol.layers import LAYERS
 from sigma_monitor_control.protocol.mapping import ROWS
 from sigma_monitor_control.protocol.media import MEDIA
+from sigma_monitor_control.protocol.moments import select_moment
 from sigma_monitor_control.protocol.reading import READS, Later, Run, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
@@ -104,7 +105,8 @@ class Conversation:
         if len(self._waiting) + len(self._subscriptions) >= MOST:
             raise SigmaStateError(f"{request.do}: {MOST} requests are pending. Wait, or cancel some.")
         sender = {} if self.who is None or request.do not in STEERS else {"who": self.who}
-        answer = do(self.view, **check_arguments(request.do, do, {**request.arguments, **sender}))
+        view, arguments = select_moment(self.view, request.do, request.arguments)
+        answer = do(view, **check_arguments(request.do, do, {**arguments, **sender}))
         if request.do in SUBSCRIBES:
             self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")
             return []

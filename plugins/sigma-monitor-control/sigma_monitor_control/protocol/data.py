@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from sigma_kernel.contracts import RowLosses, View
 from sigma_kernel.errors import SigmaConfigError, SigmaError, suggest_name
+from sigma_monitor_control.protocol.moments import origin
 from sigma_monitor_control.protocol.pictures import decode_picture, is_picture, picture
 from sigma_monitor_control.protocol.reading import Later, select_trainer
 from sigma_monitor_control.protocol.values import numbers, to_json
@@ -109,15 +110,16 @@ class ComputedLosses:
     losses: RowLosses
 
 
-_computed: WeakKeyDictionary[Any, dict[tuple[str, str], ComputedLosses]] = WeakKeyDictionary()  # by view
+_computed: WeakKeyDictionary[Any, dict[tuple[str, str, bool], ComputedLosses]] = WeakKeyDictionary()  # by view
 
 
 def compute_losses(view: View, trainer: str, split: str, again: bool) -> ComputedLosses:
-    """Return the losses of a split, cached for later pages and while nothing has changed."""
-    kept = _computed.setdefault(view, {})
-    record, at, edited = kept.get((trainer, split)), iteration(view, trainer), to_json(view.trainer(trainer).edits())
-    if record is None or record.edited != edited or (again and record.at != at):
-        kept[trainer, split] = record = ComputedLosses(at, edited, view.trainer(trainer).losses(split))
+    """Return the losses of a split, cached for later pages and while nothing has changed; the last of earlier ones."""
+    kept, past = _computed.setdefault(origin(view), {}), origin(view) is not view
+    record, at = kept.get((trainer, split, past)), iteration(view, trainer)
+    edited = to_json(view.trainer(trainer).edits())
+    if record is None or record.edited != edited or ((again or past) and record.at != at):
+        kept[trainer, split, past] = record = ComputedLosses(at, edited, view.trainer(trainer).losses(split))
     return record
 
 

@@ -44,7 +44,7 @@ def _layer(view: View, trainer: str, layer: LayerEntry) -> dict[str, Any]:
         kind: _published_histograms(view, trainer, kind, layer.name) for kind in ("gradients", "updates", "activations")
     }
     filters = [image for values in arrays.values() for image in _filters(values, sections(view, trainer).values())]
-    return {"parameters": parameters, **published, "filters": filters[:MOST_FILTERS]}
+    return {"at": iteration(view, trainer), "parameters": parameters, **published, "filters": filters[:MOST_FILTERS]}
 
 
 def histogram(values: np.ndarray) -> dict[str, Any]:

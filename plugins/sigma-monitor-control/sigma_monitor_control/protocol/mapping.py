@@ -15,6 +15,7 @@ from sigma_kernel.contracts import View
 from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.protocol.data import check_rows, iteration, typical_rows
+from sigma_monitor_control.protocol.moments import origin
 from sigma_monitor_control.protocol.positions import METHODS, align, check_umap, embed, project
 from sigma_monitor_control.protocol.reading import Later, select_trainer
 from sigma_monitor_control.protocol.row_history import row_history
@@ -99,14 +100,14 @@ def _place(view: View, which: tuple[str, Map], values: np.ndarray) -> tuple[np.n
     of, method, *_, seed = which[1]
     if of == PLANE:
         return values.astype(np.float64), []
-    earlier = _placed.get(view, {}).get(which)
+    earlier = _placed.get(origin(view), {}).get(which)
     earlier = None if earlier is None or len(earlier) != len(values) else earlier
     if method == "pca":
         positions, shares = project(values)
     else:
         positions, shares = embed(values, seed, earlier), []
     positions = positions if earlier is None else align(positions, earlier)
-    _keep(view, which, positions)
+    _keep(origin(view), which, positions)
     return positions, shares
 
 

@@ -1,6 +1,7 @@
 // Keys for everything; they sleep while a field has the focus.
 import { store } from "./store.js";
 import { actions, allowed } from "./playback.js";
+import { toggle } from "./film.js";
 
 const press = (selector) => document.querySelector(selector)?.click();
 const focus = (selector) => {
@@ -14,6 +15,7 @@ const KEYS = {
   ArrowRight: ["step", () => actions.iteration()],
   "⇧ArrowRight": ["step", () => actions.epoch()],
   r: ["rewind", () => press("#rewind-button")],
+  p: [null, () => toggle()],
   s: ["save", () => actions.save()],
   u: [null, () => actions.undo()],
   l: [null, () => focus("#live-values [data-rate] input")],

@@ -5,6 +5,7 @@ import { store } from "./store.js";
 
 const CALM = 120; // milliseconds without a change, after which the address is written
 const FIGURES = 12; // of a place on an axis
+const MOMENTS = ["train", "network", "data", "try"]; // views that show the picked state
 const STANDARD = ["iteration", "epoch", "clock", "time"];
 
 const numeric = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(text) : null);
@@ -32,8 +33,8 @@ const FIELDS = [
   ["log", ["train"], ({ logAxis }) => (logAxis ? "1" : ""), (text) => ({ logAxis: text === "1" })],
   ["zoom", ["train"], ({ range }) => (range ? places(range) : ""), (text) => ({ range: rangeOf(text) })],
   ["pins", ["train"], ({ pins }) => pins.map(pinText).join(","), (text) => ({ pins: pinsOf(text) })],
-  ["at", ["train"], ({ picked }) => (picked ? String(picked.iteration) : ""), (text) => ({ picked: null, awaited: { at: numeric(text) } })],
-  ["branch", ["train"], ({ picked }) => word(picked?.branch?.toString()), (text) => ({ awaited: { branch: numeric(text) } })],
+  ["at", MOMENTS, ({ picked }) => (picked ? String(picked.iteration) : ""), (text) => ({ picked: null, awaited: { at: numeric(text) } })],
+  ["branch", MOMENTS, ({ picked }) => word(picked?.branch?.toString()), (text) => ({ awaited: { branch: numeric(text) } })],
   ["part", ["data"], ({ part }) => (part === "rows" ? "" : part), (text) => ({ part: ["map", "profile"].includes(text) ? text : "rows" })],
 ];
 

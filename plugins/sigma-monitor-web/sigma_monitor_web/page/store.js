@@ -42,7 +42,9 @@ const INITIAL = {
   folded: [SYSTEM], // names of sections whose charts are folded away
   gauges: {}, // what a person has changed in the charts of the machine, by trainer and chart
   range: null, // [from, to] on the axis while zoomed
-  picked: null, // the state chosen for rewinding
+  picked: null, // the state that is looked at, and that a rewind would go to
+  playing: false, // whether the film goes on from there
+  pace: null, // of the film, in states a second, once a person has chosen it
   pins: [], // moments that are read: {iteration, second}
   values: false, // whether the values of all series are listed
   table: false,

@@ -35,7 +35,7 @@ from sigma_kernel.network.network import Network
 from sigma_run.config import choosing
 from sigma_run.config.stored import SUMMARY, changed_plugins, open_stored, read_document
 from sigma_run.config.stores import CONFIGURATION, open_run
-from sigma_run.config.trained_data import TrainedData, check_parameters
+from sigma_run.config.trained_data import TrainedData
 from sigma_run.predicting.predicted import PredictedTable, predict_table
 from sigma_step.graphs import prediction_step
 from sigma_step.live import Live
@@ -45,6 +45,7 @@ from sigma_step.steps import Programs, Steps
 from sigma_step.units import Units
 from sigma_step.weights import apply_weights
 from sigma_training.arguments import check_metrics
+from sigma_training.compatibility import check_layers
 from sigma_training.components import Learned, target_names
 from sigma_training.data.dataset import samples as arrays_of, specs
 from sigma_training.data.preprocessing import Preparation
@@ -406,7 +407,7 @@ def _fit(chosen: NetworkTrainer, tried: list[tuple[Stages, Model]], path: Path, 
     chosen.learned = Learned.from_checkpoint(checkpoint.values, checkpoint.arrays)
     stages = Stages(chosen)
     model = stages.declared_model or stages.fitting
-    check_parameters(path, checkpoint, chosen.name, model)
+    check_layers(path, checkpoint, chosen.name, model)
     tried.append((stages, model))
 
 

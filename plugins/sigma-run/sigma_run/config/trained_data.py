@@ -14,8 +14,7 @@ from sigma_kernel.contracts.storing import Checkpoint
 from sigma_run.config.location import check_there
 from sigma_run.config.schema import Configuration
 from sigma_run.config.stored import rows_of
-from sigma_step.model import LAYERS, Model
-from sigma_training.compatibility import check_fit
+from sigma_training.compatibility import check_layers
 from sigma_training.data.dataset import gather_rows
 from sigma_training.hooks.row_history import find_row_history
 from sigma_training.preparation import prepared_for
@@ -85,7 +84,7 @@ class TrainedData:
     def setup_for(self, data: Any) -> Setup:
         """Return the setup for other data, which are read like those of the training."""
         setup = prepared_for(self.trainer, data, self.trainer.learned)
-        check_parameters(self.path, self.checkpoint, self.trainer.name, setup.model)
+        check_layers(self.path, self.checkpoint, self.trainer.name, setup.model)
         return setup
 
     def restore(self, checkpoint: Checkpoint, session: Session) -> None:
@@ -98,9 +97,3 @@ class TrainedData:
                 part.pop("edits", None)
             checkpoint = evolve(checkpoint, values={**values, **edited})
         fit(self.path, checkpoint, session, (lambda text: None) if other else None)
-
-
-def check_parameters(path: Path, checkpoint: Checkpoint, trainer: str, model: Model) -> None:
-    """Raise SigmaCheckpointError unless the parameters and the layer state of a checkpoint are those of a model."""
-    held = {name: value for name, value in checkpoint.arrays.items() if name.startswith(LAYERS)}
-    check_fit(path, evolve(checkpoint, arrays=held), trainer, model.layer_specs())

@@ -126,6 +126,17 @@ class CheckpointPolicy:
         return self.saver.find_named(name)
 
     # -- going back ----------------------------------------------------------------------------------------------------
+    def find_state(self, iteration: int) -> Checkpoint:
+        """Return a state of this branch, from memory or the disk; raise SigmaStateError if it is not there."""
+        for moment, state in self.current.recorder.past.states:
+            if moment.iteration == iteration:
+                return state
+        if self.saver is not None:
+            self.saver.wait()
+            with suppress(SigmaCheckpointError):  # damaged, thinned out meanwhile, or never there
+                return self.saver.read(str(iteration), self.current.recorder.log)
+        raise SigmaStateError(f"iteration {iteration}: no such state is kept. Choose another one.")
+
     def newest_saved(self, to: int, scale: str, after: int) -> list[tuple[Moment, Checkpoint]]:
         """Return the newest intact checkpoint of this branch on disk, after an iteration, up to a moment, if any."""
         if self.saver is None:

@@ -64,11 +64,11 @@ export function pin(axis, place, slack) {
 }
 
 export function Pins({ scene }) {
-  const pins = useStore((state) => state.pins), { axis, sx, frame } = scene;
-  return pins.map((one, i) => {
+  const { pins, picked } = scene.state, { axis, sx, frame } = scene;
+  return [...pins, ...(picked ? [picked] : [])].map((one, i) => {
     const x = sx(axis.place(one.iteration, one.second));
     const put = (element) => element?.style.setProperty("transform", `translateX(${Math.round(x)}px)`);
-    return x < frame.left - 1 || x > frame.right + 1 ? null : html`<span class="pin" key=${i} ref=${put} aria-hidden="true">${letter(i)}</span>`;
+    return x < frame.left - 1 || x > frame.right + 1 ? null : html`<span class=${i < pins.length ? "pin" : "pin seen"} key=${i < pins.length ? i : "seen"} ref=${put} aria-hidden="true">${i < pins.length ? letter(i) : ""}</span>`;
   });
 }
 

@@ -1,7 +1,9 @@
 // The timeline: the current line is straight, abandoned branches hang below; kept states; the range that confirms a rewind.
 import { html, useLayoutEffect, useRef } from "../lib.js";
-import { actions, kept, nearest } from "../playback.js";
-import { maySteer, store, useStore } from "../store.js";
+import { stop } from "../film.js";
+import { actions, allowed, kept, nearest } from "../playback.js";
+import { store } from "../store.js";
+import { Film, where } from "../widgets/film.js";
 import { clockTime, count, spoken } from "../numbers.js";
 import { t } from "../words.js";
 import { Canvas, shade } from "./lane.js";
@@ -133,8 +135,8 @@ export function besides({ about }) {
 const spot = (state) => `${t("at.iteration", { n: count(state.iteration) })}, ${t("at.epoch", { n: count(state.epoch) })}`;
 
 function Range({ scene, picked }) {
-  const field = useRef(null), states = kept(scene.state), steers = useStore(maySteer);
-  const pick = (one) => store.set({ picked: one });
+  const field = useRef(null), states = kept(scene.state), steers = allowed(scene.state).rewind;
+  const pick = (one) => { stop(); store.set({ picked: one }); };
   const slide = (event) => {
     const found = nearest(states, scene.now, Number(event.target.value));
     event.target.value = found ? found.iteration : scene.now;
@@ -143,7 +145,7 @@ function Range({ scene, picked }) {
   const keys = (event) => {
     const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
     if (event.key === "Escape") return pick(null);
-    if (event.key === "Enter" && picked) return actions.rewind(picked.iteration);
+    if (event.key === "Enter" && picked && steers) return actions.rewind(picked.iteration);
     if (!way) return undefined;
     event.preventDefault();
     const before = states.filter((one) => one.iteration < scene.now);
@@ -158,30 +160,31 @@ function Range({ scene, picked }) {
   });
   const low = Math.round(scene.axis.iterationAt(scene.axis.low)), high = Math.round(scene.axis.iterationAt(scene.axis.high));
   return html`<input ref=${field} type="range" id="rewind" min=${low} max=${Math.max(high, low + 1)} aria-label=${t("rewind.range")}
-    aria-valuetext=${picked ? spot(picked) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${!steers || !states.length} onInput=${slide} onKeyDown=${keys} />`;
+    aria-valuetext=${picked ? spot(picked) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${!states.length} onPointerDown=${stop} onInput=${slide} onKeyDown=${keys} />`;
 }
 
-function Ask({ picked, branch, newest }) {
+// What may be done with the picked state: to go on from there, or back to now.
+function Ask({ picked, branch, newest, steers }) {
   return html`<div class="ask" role="group" aria-label=${t("do.rewind")} onKeyDown=${(event) => { if (event.key === "Escape") store.set({ picked: null }); }}>
-    <p>${t("rewind.question", { at: count(picked.iteration), epoch: count(picked.epoch), branch, next: newest + 1 })}</p>
-    <button class="primary" type="button" onClick=${() => actions.rewind(picked.iteration)}>${t("do.rewind")}</button>
-    <button type="button" onClick=${() => store.set({ picked: null })}>${t("cancel")}</button></div>`;
+    <p>${steers ? t("rewind.question", { at: count(picked.iteration), epoch: count(picked.epoch), branch, next: newest + 1 }) : where(picked)}</p>
+    ${steers ? html`<button class="primary" type="button" onClick=${() => actions.rewind(picked.iteration)}>${t("do.rewind")}</button>` : null}
+    <button type="button" onClick=${() => store.set({ picked: null })}>${t(steers ? "cancel" : "film.now")}</button></div>`;
 }
 
 // The pauses that can be seen, in words.
 const pausesOf = (axis) => (axis.wall?.pauses ?? []).filter(([from, to]) => to - from > (axis.high - axis.low) / SEEN).map(([from, to]) => t("paused.from", { from: clockTime(axis.wall.origin + from, 0), to: clockTime(axis.wall.origin + to, 0) }));
 
 export function Timeline({ scene }) {
-  const picked = useStore((state) => state.picked);
+  const { picked, playing } = scene.state;
   const branch = scene.about?.branch ?? 0, start = scene.alive.at(-1)?.from ?? 0;
   const newest = Math.max(branch, ...scene.state.branches.map((one) => one.number));
   const states = scene.kept.length;
   const says = [t("branch.from", { n: branch, at: count(start) }), t("states.kept", { n: states }), ...scene.abandoned.map((one) => t("branch.left", { n: one.number, at: count(one.end) })), ...scene.flags.map((one) => `${count(one.iteration)}: ${one.text}`), ...pausesOf(scene.axis)].join("; ");
   return html`<section class="lane timeline" aria-labelledby="l-timeline">
     <div class="head"><h2 id="l-timeline">${t("timeline")}</h2><p class="note"><b>${t("branch", { n: branch })}</b>${start ? `, ${t("from", { at: count(start) })}` : ""}</p>
-      <p class="note">${t("states.kept", { n: states })}</p></div>
-    <div class="plot"><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(prepare(canvas, scene.frame.width, tallness(scene)), scene, picked)} />
+      <p class="note">${t("states.kept", { n: states })}</p><${Film} /></div>
+    <div class="plot" onPointerDown=${stop}><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(prepare(canvas, scene.frame.width, tallness(scene)), scene, picked)} />
       <${Range} scene=${scene} picked=${picked} /><${Pins} scene=${scene} /><span class="cross" aria-hidden="true"></span></div>
-    ${picked ? html`<${Ask} picked=${picked} branch=${branch} newest=${newest} />` : null}
+    ${picked && !playing ? html`<${Ask} picked=${picked} branch=${branch} newest=${newest} steers=${allowed(scene.state).rewind} />` : null}
   </section>`;
 }

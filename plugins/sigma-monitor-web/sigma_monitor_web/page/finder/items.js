@@ -1,6 +1,7 @@
 // What the palette finds: views, actions, live commands, addresses and runs, each with its texts in all languages.
 import { actions, allowed, going, shelved } from "../playback.js";
 import { nextLanguage, nextTheme } from "../looks.js";
+import { toggle } from "../film.js";
 import { store } from "../store.js";
 import { exact, figure, title } from "../numbers.js";
 import { languageAfter, spellings, t } from "../words.js";
@@ -25,6 +26,7 @@ const ACTIONS = [
   ["step", "do.iteration.long", "→", actions.iteration],
   ["step", "do.epoch.long", "⇧ →", actions.epoch],
   ["rewind", "do.rewind.long", "R", press("#rewind-button")],
+  [null, "film.play", "P", toggle],
   ["save", "do.save.long", "S", actions.save],
   ["stop", "do.stop.long", "", actions.stop],
   [null, "share.link", "", null, "link"],

@@ -1,4 +1,5 @@
 // The activations of a layer for one sample, a row of the data or of "Try it": pictures, or a bar for each value.
+import { useMoment } from "../film.js";
 import { html, useState } from "../lib.js";
 import { useAsked } from "./asking.js";
 import { Picture, Plot, Weights, isInk } from "./paint.js";
@@ -74,10 +75,10 @@ function Source({ sample, choose, tried, split, splits }) {
 }
 
 export function Activity({ layer, trainer, pace }) {
-  const [sample, choose] = useSample(), tried = useStore((state) => state.tried[trainer]), [name] = useState(() => `h-activity-${layer.name}`);
+  const moment = useMoment(), [sample, choose] = useSample(), tried = useStore((state) => state.tried[trainer]), [name] = useState(() => `h-activity-${layer.name}`);
   const splits = useAsked("splits", { trainer }).result ?? {}, classes = useAsked("classes", { trainer }).result ?? [], split = splitFor(splits, sample.split);
   const row = split ? Math.min(sample.row, splits[split] - 1) : 0, of = sample.from === "tried" ? (tried ? { inputs: tried.inputs } : null) : split ? { split, row } : null;
-  const shown = useAsked("rows", of?.split ? { trainer, split, rows: [row] } : null).result?.[0], { result, why } = useAsked("activations", of ? { layer: layer.name, trainer, ...of } : null, pace);
+  const shown = useAsked("rows", of?.split ? { trainer, split, rows: [row] } : null).result?.[0], { result, why } = useAsked("activations", of ? { layer: layer.name, trainer, ...of, ...moment } : null, pace);
   return html`<section class="activity" aria-labelledby=${name}><header class="card-head"><h2 id=${name}>${t("activity")}</h2>${of && result ? html`<${About} found=${result} />` : null}
       <span class="key push"><i class="below"></i>${t("network.below")}<i class="above"></i>${t("network.above")}</span></header>
     <div class="of"><${Source} sample=${sample} choose=${choose} tried=${tried} split=${split} splits=${splits} />${of?.split ? html`<${Thumbnail} shown=${shown} name=${shown ? word(shown.label) : ""} />` : html`<${Thumbnail} shown=${tried} />`}</div>

@@ -1,4 +1,5 @@
 // What the network answers: in big, in words, in bars, and how that changed as training went on.
+import { frames, useMoment } from "../film.js";
 import { html, useEffect, useRef, useState } from "../lib.js";
 import { request } from "../session.js";
 import { ofTrainer, store } from "../store.js";
@@ -15,7 +16,7 @@ const NOTHING = { answer: null, past: [], key: "", why: "" };
 
 // The answer to a sample, asked anew when the sample or the network has changed, one question at a time.
 export function useAnswer(trainer, sample) {
-  const pace = usePace(EVERY), online = useOnline(), [found, set] = useState(NOTHING), key = sample ? JSON.stringify(sample) : "";
+  const moment = useMoment(), pace = usePace(EVERY), online = useOnline(), [found, set] = useState(NOTHING), key = sample ? JSON.stringify(sample) : "";
   const now = useRef({ busy: false, last: -EVERY }).current;
   now.key = key;
   useEffect(() => {
@@ -23,15 +24,17 @@ export function useAnswer(trainer, sample) {
     if (!online || !key) return undefined;
     const ask = () => {
       if (now.busy) { waiting = setTimeout(ask, EVERY / 5); return; }
+      const { at } = moment, frame = at === undefined ? 0 : 1;
       Object.assign(now, { busy: true, last: performance.now() });
-      request("predict", { trainer, inputs: sample }).then(
-        (outputs) => { if (now.key === key) set((old) => ({ answer: { outputs }, past: kept(old, key, { outputs, iteration: ofTrainer(store.get())?.iteration ?? 0 }), key, why: "" })); },
+      frames.waiting += frame;
+      request("predict", { trainer, inputs: sample, ...moment }).then(
+        (outputs) => { if (now.key === key) set((old) => ({ answer: { outputs }, past: kept(old, key, { outputs, iteration: at ?? ofTrainer(store.get())?.iteration ?? 0 }), key, why: "" })); },
         (error) => { if (now.key === key && error.kind !== "offline") set({ ...NOTHING, why: error.message }); },
-      ).finally(() => { now.busy = false; });
+      ).finally(() => { now.busy = false; frames.waiting -= frame; });
     };
     let waiting = setTimeout(ask, Math.max(0, now.last + EVERY - performance.now()));
     return () => clearTimeout(waiting);
-  }, [key, pace, online, trainer]);
+  }, [key, moment.at ?? pace, online, trainer]);
   return found;
 }
 

@@ -1,4 +1,5 @@
 // Requests of a view, repeated when their subject changes, and their rate limit.
+import { frames } from "../film.js";
 import { useEffect, useRef, useState } from "../lib.js";
 import { request } from "../session.js";
 import { ofTrainer, store, useStore } from "../store.js";
@@ -9,26 +10,31 @@ export const useOnline = () => useStore((state) => state.connection === "online"
 
 // The answer to a request, and why there is none; `more` null asks nothing. A new answer takes the place of the last one at once.
 // The same is asked again when `again` changes, but not before it is answered: one that takes long must not be asked forever.
+// So is the same at another moment, `at`: of those that come meanwhile, the newest is asked next.
 // The last answer to another request than `what` has other fields, and is none.
 export function useAsked(what, more, again = 0) {
-  const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify([what, more]), now = useRef({ key: "", busy: "", due: false }).current;
+  const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify([what, more]), subject = JSON.stringify([what, more && { ...more, at: undefined }]), now = useRef({ subject: "", busy: "", due: false }).current;
+  now.more = more;
   useEffect(() => {
-    now.key = online && more !== null ? key : "";
-    if (!now.key) return;
-    if (now.busy === key) { now.due = true; return; }
+    now.subject = online && more !== null ? subject : "";
+    if (!now.subject) return;
+    if (now.busy === subject) { now.due = true; return; }
     const ask = () => {
-      Object.assign(now, { busy: key, due: false });
+      const asked = now.more, frame = asked.at === undefined ? 0 : 1;
+      Object.assign(now, { busy: subject, due: false });
+      frames.waiting += frame;
       const heard = (answer) => {
-        if (now.key !== key) return;
+        frames.waiting -= frame;
+        if (now.subject !== subject) return;
         now.busy = "";
         if (answer) set(answer);
         if (now.due) ask();
       };
-      request(what, more).then((result) => heard({ what, result, why: "" }), (error) => heard(error.kind === "offline" ? null : { what, result: null, why: error.message }));
+      request(what, asked).then((result) => heard({ what, result, why: "" }), (error) => heard(error.kind === "offline" ? null : { what, result: null, why: error.message }));
     };
     ask();
   }, [what, key, online, again]);
-  useEffect(() => () => { now.key = ""; }, []);
+  useEffect(() => () => { now.subject = ""; }, []);
   return found.what === what ? found : NOTHING;
 }
 

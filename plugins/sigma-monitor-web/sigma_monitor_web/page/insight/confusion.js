@@ -1,4 +1,5 @@
 // What the network reads as what, and how many rows each class has.
+import { useMoment } from "../film.js";
 import { html, useEffect, useRef } from "../lib.js";
 import { useAsked } from "./asking.js";
 import { word } from "./rows.js";
@@ -28,7 +29,7 @@ function Head({ id, children, note }) {
 }
 
 export function Confusion({ trainer, split, again, open, picked }) {
-  const { result, why } = useAsked("confusion", split ? { trainer, split } : null, again);
+  const moment = useMoment(), { result, why } = useAsked("confusion", split ? { trainer, split, ...moment } : null, again);
   if (!result) return why ? html`<section class="card" aria-labelledby="h-confusion"><${Head} id="h-confusion">${t("confusion")}<//><p class="empty">${t("confusion.none")}</p></section>` : null;
   return html`<section class="card" aria-labelledby="h-confusion"><${Head} id="h-confusion" note=${t("confusion.of", { split, wrong: count(result.wrong), all: count(result.rows) })}>${t("confusion")}<//>
     ${result.classes.length > MOST ? html`<p class="empty">${t("confusion.many", { n: count(result.classes.length) })}</p>` : html`<${Matrix} found=${result} open=${open} picked=${picked} /><p class="note pad">${t("confusion.how")}</p>`}</section>`;

@@ -1,4 +1,5 @@
 // The map of the data: rows on a plane, by their inputs or what a layer makes of them, moving while the network trains.
+import { useMoment } from "../film.js";
 import { html, useEffect, useMemo, useState } from "../lib.js";
 import { Actions, useShown } from "./acting.js";
 import { useAsked, useEdited, usePace } from "./asking.js";
@@ -113,10 +114,11 @@ export function DataMap({ trainer }) {
   const { result: form, why: lacks } = useAsked("inputs", { trainer }), plane = numbersOf(form) === 2 && form.inputs.every((one) => one.kind !== "text"), [setup, change] = useSetup(plane), edited = useEdited();
   const layers = (useAsked("network", { trainer }).result ?? []).filter((layer) => !("targets" in layer.settings) && layer.sources.length).map((layer) => layer.name);
   const splits = Object.keys(useAsked("splits", { trainer }, edited).result ?? {}), classes = useAsked("classes", { trainer }).result ?? [], names = useAsked("columns", { trainer }).result ?? {};
-  const losses = setup.colour === "loss" || setup.colour === "right", asks = { trainer, of: setup.of, method: setup.method, count: setup.count, losses, ...(setup.split ? { split: setup.split } : {}) };
-  const soon = usePace(OFTEN), later = usePace(SELDOM), [again, refresh] = useState(0), embeds = setup.method === "umap" && setup.of !== "plane";
-  const moves = embeds ? again : losses ? later : layers.includes(setup.of) ? soon : ""; // what takes minutes is computed again when a person asks
-  const { result, why } = useAsked("map", form ? asks : null, `${moves} ${edited}`), surface = useAsked("surface", plane && setup.of === "plane" ? { trainer } : null, soon).result;
+  const embeds = setup.method === "umap" && setup.of !== "plane", moment = useMoment(), follows = embeds ? {} : moment;
+  const losses = setup.colour === "loss" || setup.colour === "right", asks = { trainer, of: setup.of, method: setup.method, count: setup.count, losses, ...(setup.split ? { split: setup.split } : {}), ...follows };
+  const soon = usePace(OFTEN), later = usePace(SELDOM), [again, refresh] = useState(0);
+  const moves = embeds ? again : "at" in moment ? "" : losses ? later : layers.includes(setup.of) ? soon : ""; // what takes minutes is computed again when a person asks
+  const { result, why } = useAsked("map", form ? asks : null, `${moves} ${edited}`), surface = useAsked("surface", plane && setup.of === "plane" ? { trainer, ...moment } : null, "at" in moment ? "" : soon).result;
   const cloud = useMemo(() => (result ? unpacked(result) : null), [result]), theme = useStore((state) => state.looks), waits = cloud && (cloud.of !== setup.of || (cloud.of !== "plane" && cloud.method !== setup.method));
   const [chosen, take] = useChosen(cloud), [bright, pick] = useState(null), [under, point] = useState(-1);
   useEffect(() => pick(null), [setup.colour]);

@@ -9,7 +9,7 @@ import { useAsked } from "../insight/asking.js";
 import { useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
-import { arrange } from "./arrange.js";
+import { arrange, newestAt } from "./arrange.js";
 import { about, Small } from "./medium.js";
 import { useMedium } from "./values.js";
 import { Viewer } from "./viewer.js";
@@ -55,10 +55,10 @@ function paintRow(pen, { scene, all, placed, tall }) {
 }
 
 // A thumbnail; the line from its moment shows where it stands if it was moved aside.
-function Thumb({ name, place: { entry, left }, kind, open }) {
+function Thumb({ name, place: { entry, left }, kind, open, looked }) {
   const { value, why } = useMedium(kind === "text" || kind === "sound" ? null : entry), [width, height] = SIZES[kind];
   const put = (element) => { for (const [style, size] of [["left", left], ["top", TOP], ["width", width], ["height", height]]) element?.style.setProperty(style, `${Math.round(size)}px`); };
-  return html`<li ref=${put}><button type="button" class=${`still ${kind} ${entry.is_left ? "was-left" : ""}`} title=${about("", entry)} onClick=${() => open(entry)}>
+  return html`<li ref=${put}><button type="button" class=${`still ${kind} ${entry.is_left ? "was-left" : ""} ${looked ? "looked" : ""}`} aria-current=${looked ? "true" : undefined} title=${about("", entry)} onClick=${() => open(entry)}>
     <span class="sr">${about(name, entry)}</span>${why ? html`<span class="words">${why}</span>` : html`<${Small} entry=${entry} value=${value} />`}</button></li>`;
 }
 
@@ -72,12 +72,13 @@ function walk(event) {
 }
 
 function Row({ name, own, scene, ruled, open }) {
-  const { kind } = own.entries.at(-1), tall = TOP + SIZES[kind][1] + BELOW, { all, placed } = arrange(own.entries, scene, SIZES[kind][0]), id = `m-${name}`;
+  const { picked } = scene.state, looked = picked && newestAt(own.entries, picked.iteration);
+  const { kind } = own.entries.at(-1), tall = TOP + SIZES[kind][1] + BELOW, { all, placed } = arrange(own.entries, scene, SIZES[kind][0], looked), id = `m-${name}`;
   const says = t("media.says", { name, n: count(own.total), flags: count(scene.flags.length) });
   return html`<section class="lane media" aria-labelledby=${id}>
     <div class="head"><h2 id=${id} title=${name}>${name}</h2><p class="note">${t(`media.${kind}`, { n: count(own.total) })}</p></div>
     <div class="plot"><${Canvas} height=${tall} label=${says} paint=${(canvas) => paintRow(prepare(canvas, scene.frame.width, tall), { scene, all, placed, tall })} />
-      <ol class="moments" onKeyDown=${walk}>${placed.map((place) => html`<${Thumb} key=${`${place.entry.branch}.${place.entry.iteration}`} ...${{ name, place, kind, open }} />`)}</ol>
+      <ol class="moments" onKeyDown=${walk}>${placed.map((place) => html`<${Thumb} key=${`${place.entry.branch}.${place.entry.iteration}`} ...${{ name, place, kind, open, looked: place.entry === looked }} />`)}</ol>
       ${ruled ? html`<div aria-hidden="true"><${Canvas} height=${RULER} label="" paint=${(canvas) => paintRuler(prepare(canvas, scene.frame.width, RULER), scene)} /></div>` : null}
       <${Pins} scene=${scene} /><span class="cross" aria-hidden="true"></span></div>
   </section>`;

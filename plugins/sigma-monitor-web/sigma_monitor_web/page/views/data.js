@@ -1,4 +1,5 @@
 // The data: rows by their losses, worst first, or by their history, to exclude or relabel; their map; their profile.
+import { useMoment } from "../film.js";
 import { html, useEffect, useState } from "../lib.js";
 import { Actions, useShown } from "../insight/acting.js";
 import { useAsked, useEdited, usePace } from "../insight/asking.js";
@@ -33,10 +34,10 @@ function Pages({ found, filter, change }) {
 }
 
 function Rows({ splits, trainer, filter, change, again, refresh }) {
-  const edited = useEdited(), [chosen, choose] = useState(new Set()), classes = useAsked("classes", { trainer }).result ?? [];
+  const moment = useMoment(), edited = useEdited(), [chosen, choose] = useState(new Set()), classes = useAsked("classes", { trainer }).result ?? [];
   const own = (useAsked("edits", { trainer }, edited).result ?? {})[filter.split] ?? NOTHING, edits = { excluded: new Set(own.excluded), labels: own.labels };
   const past = HISTORY.includes(filter.order), grown = usePace(OFTEN), about = { trainer, split: filter.split, order: filter.order, start: filter.start, count: PAGE };
-  const asks = filter.order === "excluded" ? null : past ? about : { ...about, class: filter.label, predicted: filter.predicted };
+  const asks = filter.order === "excluded" ? null : past ? about : { ...about, class: filter.label, predicted: filter.predicted, ...moment };
   const { result, why } = useAsked(past ? "row_history" : "losses", asks, past ? `${again} ${grown}` : again);
   const out = own.excluded.slice(filter.start, filter.start + PAGE), found = asks ? result : { total: own.excluded.length, rows: out.map((row) => ({ row, label: null, predicted: null })) };
   const wanted = (found?.rows ?? []).map((one) => one.row), shown = useShown(trainer, filter.split, wanted);

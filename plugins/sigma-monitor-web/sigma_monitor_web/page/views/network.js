@@ -1,4 +1,5 @@
 // The network: its graph, its layers with the shapes on the wires, and the details of the selected one.
+import { useMoment } from "../film.js";
 import { html, useEffect, useRef, useState } from "../lib.js";
 import { Activity } from "../insight/activity.js";
 import { seldom, useAsked, usePace } from "../insight/asking.js";
@@ -91,16 +92,17 @@ function Filters({ filters, all }) {
 }
 
 function Chosen({ layer, layers, work, trainer, place }) {
-  const pace = usePace(OFTEN), { result, why } = useAsked("layer", weighty(layer) ? { layer: layer.name, trainer } : null, pace);
+  const moment = useMoment(), now = usePace(OFTEN), pace = "at" in moment ? "" : now, { result, why } = useAsked("layer", weighty(layer) ? { layer: layer.name, trainer, ...moment } : null, pace);
   const status = useStore(ofTrainer), folder = useStore((state) => `${state.hello?.process} ${state.hello?.folder}`), [picked, pick] = useState("");
   const seen = result, addresses = Object.keys(layer.parameters).filter((address) => size(layer.parameters[address]) > 1);
   const address = addresses.includes(picked) ? picked : addresses.toSorted((a, b) => size(layer.parameters[b]) - size(layer.parameters[a]))[0];
-  const common = { address, run: `${folder} ${status?.branch}`, epoch: status?.epoch ?? 0 };
+  const earlier = "at" in moment, then = useStore((state) => state.states.find((one) => one.iteration === seen?.at)?.epoch);
+  const common = earlier ? { address, run: `${folder} ${status?.branch} film`, epoch: then ?? 0 } : { address, run: `${folder} ${status?.branch}`, epoch: status?.epoch ?? 0 };
   return html`<section class="card chosen" aria-labelledby="h-layer" ref=${place}><div class="card-head"><h2 id="h-layer">${layer.name}</h2><code class="note">${trainer}.network.layers.${layer.name}</code>
       ${addresses.length > 1 ? html`<div class="seg push" role="group" aria-label=${t("network.array")}>${addresses.map((one) => html`<button key=${one} type="button" aria-pressed=${String(one === address)} onClick=${() => pick(one)}>${tail(one)}</button>`)}</div>` : null}</div>
     <${Facts} layer=${layer} layers=${layers} work=${work} seen=${seen} />
     ${!weighty(layer) ? html`<p class="empty">${t("network.flat")}</p>` : why ? html`<p class="empty">${t("network.unread", { why })}</p>` : html`<div class="spreads">
-      <${Spread} what="weights" found=${seen?.parameters[address]} ...${common} /><${Spread} what="gradients" found=${observed(seen?.gradients, address, trainer)} ...${common} /><${Spread} what="updates" found=${observed(seen?.updates, address, trainer)} ...${common} /></div>`}
+      <${Spread} what="weights" found=${seen?.parameters[address]} ...${common} />${earlier ? html`<p class="empty">${t("film.weights")}</p>` : html`<${Spread} what="gradients" found=${observed(seen?.gradients, address, trainer)} ...${common} /><${Spread} what="updates" found=${observed(seen?.updates, address, trainer)} ...${common} />`}</div>`}
     ${"targets" in layer.settings ? null : html`<${Activity} layer=${layer} trainer=${trainer} pace=${pace} />`}
     ${seen?.filters.length ? html`<${Filters} filters=${seen.filters} all=${units(layer)} />` : null}
   </section>`;
