@@ -54,7 +54,7 @@ class Flow:
             return Flow(value, self.mask | mask, spoilt).unbroadcast(shape)
         if entries in ("moved", "gathered"):
             return Flow(value, _move_mask(self.mask, node, at), self.spoilt)
-        if entries == "along":
+        if entries == "along" and "axis" in node.attrs:
             kept = tuple(1 if axis == node.attrs["axis"] else side for axis, side in enumerate(shape))
             return Flow(value, _narrow_mask(self.mask, shape, kept), bool(self.mask))
         if node.op == "matmul" and at == 0:

@@ -456,7 +456,7 @@ class Rules:
 
     - ``entries``: the places of the operands' entries in the result. They stay ``apart``, at their place (elementwise,
       or broadcast), are ``moved`` to one other place, ``gathered`` to any number of places, ``folded`` along axes, meet
-      others ``along`` one axis or as ``pooled`` windows, or are ``mixed``.
+      others ``along`` the axis of their attribute ``axis`` or as ``pooled`` windows, or are ``mixed``.
     - ``view``: whether the result may share the operand's memory.
     - ``linear``: whether gradients have no factor but constants: "whole" for a linear map, "pieces" for one in pieces.
     - ``rounding``: "exact", "once", or that of a "function", whose last place differs among libraries.

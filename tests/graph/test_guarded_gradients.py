@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from sigma_kernel import functions as f
-from sigma_kernel.graph import ops
+from sigma_kernel.graph import dtypes, ops, shapes
 from sigma_kernel.graph.differentiation import gradient
 from sigma_kernel.graph.node import OPS, Graph, symbol
 from sigma_kernel.graph.ops import Op
@@ -179,6 +179,15 @@ def test_a_guard_in_the_expansion_of_a_composite_holds(monkeypatch):
     monkeypatch.setitem(OPS, "test:log", row)
     assert slopes(row, [-1.0, 0.0, 2.0]).tolist() == [0, 0, 0.5]
     assert slopes(lambda x: f.where(x < 3.0, row(f.sqrt(x)), x), [0.0, 1.0, 4.0]).tolist() == [0, 0.5, 1]
+
+
+def test_an_op_along_an_axis_that_it_does_not_name_has_guards(monkeypatch):
+    monkeypatch.setitem(OPS, "centre", Op(
+        "centre", shapes.same, dtypes.floating, lambda g, z, x: g - f.mean(g, axis=-1, keepdims=True),
+        lambda x: x - f.mean(x, axis=-1, keepdims=True), entries="along",
+    ))  # fmt: skip
+    found = slopes(lambda x: f.where(x > 0.0, OPS["centre"](f.log(x)) * [1.0, 2.0, 3.0], 0.0), [[1.0, 2.0, 4.0]])
+    np.testing.assert_allclose(found, [[-1.0, 0.0, 0.25]])
 
 
 def test_second_derivatives_have_guards_too():

@@ -129,6 +129,13 @@ WRONG = {
 }
 
 
+def test_another_value_is_not_called_a_changed_operand(kernel):
+    kernel(
+        f"import numpy as np\ndef array(x, y):\n    return {WRONG['test_values_shapes_and_dtypes_agree_with_the_op']}\n"
+    )
+    TestNumpy().test_its_operands_are_unchanged()
+
+
 @pytest.mark.parametrize("test", WRONG)
 def test_the_suite_fails_on_a_wrong_kernel(kernel, test):
     kernel(f"import numpy as np\ndef array(x, y):\n    return ({WRONG[test]}).astype(x.dtype)\n")
