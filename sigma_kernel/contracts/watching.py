@@ -373,7 +373,8 @@ class Panel:
     Its default export is a function of ``{html, hooks, ask, follow, trainer}`` that returns the content: ``html`` is
     the tagged template of the page, ``hooks`` those of its components, ``ask(what, arguments)`` a request of the
     protocol, ``trainer`` the name of the selected trainer. ``follow(addresses, hear)`` calls ``hear`` with the curves
-    by address and branch, until its returned function is called.
+    by address and number of the branch, ``{iterations, epochs, seconds, values, lows, highs}`` of equal length, until
+    its returned function is called.
 
     Args:
         title: The title of the panel.

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+ROOT = Path(__file__).parents[4]
 LAYOUT = {
     "format": 1,
     "tabs": [
@@ -54,6 +55,22 @@ def test_the_panel_of_a_new_plugin_is_drawn_with_the_loss(training: Any, visit: 
     window.page.goto(training.link)
     window.page.get_by_role("region", name="Latest").get_by_text(re.compile(r"^\d+(\.\d+)?(e-\d+)?$")).wait_for()
     assert window.complaints == []
+
+
+@pytest.mark.parametrize("name", ["docs/kinds/panel.md", "docs/literature/around.md"])
+def test_the_panels_of_the_docs_are_drawn_with_a_number(
+    name: str, plugin: None, browsers: Any, tmp_path: Path, visit: Any
+) -> None:
+    [code] = re.findall(
+        r'^SCRIPT = """.*?^"""\n\w+ = Panel\([^\n]*\)$', (ROOT / name).read_text(), re.MULTILINE | re.DOTALL
+    )
+    made = re.sub(r"^\w+ = Panel\(\"[^\"]*\"", 'latest = Panel("Latest"', code, flags=re.MULTILINE)
+    (tmp_path / "acme-latest/acme_latest/latest_panel.py").write_text(f"from sigma_kernel import Panel\n\n{made}\n")
+    with browsers.run(tmp_path / "run", "digits", *browsers.ENDLESS, *browsers.SLOWLY) as run:
+        window = visit()
+        window.page.goto(run.link)
+        window.page.get_by_role("region", name="Latest").get_by_text(re.compile(r"^-?\d+(\.\d+)?(e-\d+)?$")).wait_for()
+        assert window.complaints == []
 
 
 @pytest.fixture

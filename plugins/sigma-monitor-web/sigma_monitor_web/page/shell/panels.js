@@ -9,14 +9,20 @@ import { t } from "../words.js";
 const HOOKS = { useEffect, useId, useLayoutEffect, useMemo, useReducer, useRef, useState };
 const NAME = /^[\w-]+$/;
 
-// Hear the curves of some addresses ({iteration, epoch, second, value, low, high, length} by branch) until the returned function is called.
+// What panels hear of a curve: the columns of each branch by its number, as long as the branch has points.
+const columns = (branches) => Object.fromEntries([...branches].map(([number, stretch]) => {
+  const { iteration, epoch, second, value, low, high } = stretch.part(0, stretch.length);
+  return [number, { iterations: iteration, epochs: epoch, seconds: second, values: value, lows: low, highs: high }];
+}));
+
+// Hear the curves of some addresses until the returned function is called.
 export function follow(addresses, hear) {
   const forget = alsoWant(addresses);
   let drawn = -1;
   const look = (state) => {
     if (state.drawn === drawn) return;
     drawn = state.drawn;
-    hear(Object.fromEntries(addresses.map((address) => [address, curves.get(address)?.branches ?? new Map()])));
+    hear(Object.fromEntries(addresses.map((address) => [address, columns(curves.get(address)?.branches ?? [])])));
   };
   const leave = store.subscribe(look);
   look(store.get());
