@@ -60,8 +60,8 @@ class Inference:
     it has none. ``targets`` are the names of the columns that outputs predict, by output.
 
     ``samples`` are the shape and the NumPy dtype of a sample of each input section before it is preprocessed, as in the
-    training data, and ``preprocessors`` are applied in this order, each with its fitted state. ``origin`` names the
-    run and the checkpoint.
+    training data, and ``preprocessors`` are applied in this order, each with its fitted state, to the section that its
+    ``section`` names. ``origin`` names the run and the checkpoint.
     """
 
     architecture: str

@@ -25,11 +25,11 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "differentiation": "gradient",
         "meaning": "MEANINGS Meaning",
         "namespace": "Namespace check_indices erf interpret meaning_of numpy_namespace",
-        "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS OPS Graph Node Shape Spec constant frozen_attrs originating"
-        " symbol topological_order trace",
-        "ops": "Op op select_ops takes_indices",
+        "node": "ALIGNMENT BYTES DTYPES FLOATS INTEGERS Graph Shape Spec frozen_attrs originating topological_order",
+        "ops": "Op op takes_indices",
         "random": "ORDER Draw Key RowDraws Streams permutation",
         "rewriting": "map_nodes replace_nodes rewrite with_inputs",
         "shapes": "ELEMENTWISE",
+        "table": "OPS Node constant select_ops symbol trace",
     },
 )

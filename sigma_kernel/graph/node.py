@@ -81,6 +81,12 @@ class Values:
 
     array: np.ndarray
 
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.array, dtype, copy=copy)
+
     def __repr__(self) -> str:
         few = self.array.size <= 8
         return f"{self.array.tolist()}" if few else f"sha256:{hashlib.sha256(self.array.tobytes()).hexdigest()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from inspect import Parameter
@@ -74,19 +74,19 @@ def explain(cls: Any, values: Mapping[str, Any], faults: Faults) -> Any:
         return None
     bare = cls.__new__(cls)
     fields = {f.alias: f for f in attrs.fields(cls) if f.init}
-    converted = dict(_convert_values(bare, {fields[name]: values[name] for name in fields if name in values}))
-    for attribute, value in converted.items():
+    converted = [*_convert_values(bare, [(fields[name], values[name]) for name in fields if name in values])]
+    for attribute, value in converted:
         object.__setattr__(bare, attribute.name, value)
-    for attribute, value in converted.items():
+    for attribute, value in converted:
         if attribute.validator is not None:
             with faults.locate(attribute.alias):
                 _validate(bare, attribute, value)
     return bare
 
 
-def _convert_values(bare: Any, values: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the fields of a class with their converted values, except refused ones."""
-    for attribute, value in values.items():
+def _convert_values(bare: Any, values: Sequence[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Yield the fields of a class with their converted values, except refused ones; not all fields can be hashed."""
+    for attribute, value in values:
         with suppress(ValueError, TypeError, SigmaError):  # errors of the class itself
             yield attribute, _convert(bare, attribute, value)
 

@@ -78,7 +78,10 @@ def guard(prints: bool = False, seconds: float = SECONDS) -> Iterator[None]:
             before[VARIABLES] = now[VARIABLES] | before[VARIABLES]
         for what, value in before.items():
             assert what in excused or now[what] == value, f"it changes {what} of the process. {RULES[what]}"
-        assert not output.text, f"it prints {output.text[:40]!r}. Return what there is to say, or log it."
+        remedy = (
+            "Return what there is to say, or log it; what a reference in your test prints counts too: redirect that"
+        )
+        assert not output.text, f"it prints {output.text[:40]!r}. {remedy}."
         left = ", ".join(thread.name for thread in _wait_for_threads(threads))
         assert not left, f"it leaves threads that run on: {left}. Join them before it returns."
     finally:

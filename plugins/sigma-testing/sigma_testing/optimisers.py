@@ -49,6 +49,8 @@ Values = Mapping[str, np.ndarray]
 Setting = tuple[str, str]  # an address, or ``transforms.<name>``, and the name of a live setting
 
 ZERO = constant(0, "uint32")
+RATE = "learning_rate"
+USE = "Use it, declare it no more, or let make() return an optimiser whose steps depend on it"
 
 # -- a small objective -------------------------------------------------------------------------------------------------
 START: Values = {
@@ -412,12 +414,20 @@ class OptimiserSuite(DeterministicSuite):
             assert name in asked
 
     def test_every_live_setting_has_an_effect(self) -> None:
-        """Use every live setting, or declare it no more."""
+        """Use every live setting, or declare it no more; some matter only while the learning rate varies."""
         for name, other in _other_values(self.make()).items():
-            usual, changed = Trial(self.make()), Trial(self.make(), overrides={(a, name): other for a in START})
-            usual.run(self.steps)
-            changed.run(self.steps)
-            assert any(not np.array_equal(usual.values[a], changed.values[a]) for a in START), f"{name} is ignored"
+            assert any(self._has_effect(name, other, rises) for rises in (False, True)), f"{name} is ignored. {USE}"
+
+    def _has_effect(self, name: str, other: float, rises: bool) -> bool:
+        """Return whether another value of a setting gives other parameters, at a constant or a rising learning rate."""
+        usual, changed = Trial(self.make()), Trial(self.make(), overrides={(a, name): other for a in START})
+        rate = getattr(usual.optimiser, RATE, 0.0)
+        for step in range(self.steps):
+            rates = {(a, RATE): rate * (step + 1) / self.steps for a in START if rises and name != RATE}
+            for trial in (usual, changed):
+                trial.overrides = {**trial.overrides, **rates}
+                trial.run(1)
+        return any(not np.array_equal(usual.values[a], changed.values[a]) for a in START)
 
     def test_every_slot_is_returned_and_updated(self) -> None:
         """Return a new value for each slot from the update; a copy of the parameter may stay, if anything reads it."""
@@ -489,7 +499,10 @@ class GradientOptimiserSuite(OptimiserSuite):
 
     @abstractmethod
     def expected(self, start: np.ndarray, gradients: np.ndarray) -> np.ndarray:
-        """Return the values after each step, given the gradients of the steps in rows, computed without Sigma."""
+        """Return the values after each step, given the gradients of the steps in rows, computed without Sigma.
+
+        The learning rate is that of make() in every step: schedules, transforms and modifiers are left out.
+        """
 
     @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
     def test_it_is_what_others_compute(self, scale: float) -> None:

@@ -31,7 +31,7 @@ CHANGES: dict[str, tuple[Callable[[], Any], str]] = {
     "a new variable": (lambda: os.environ.update(ACME="1"), "it changes the environment variables"),
     "a variable less": (lambda: os.environ.pop("PATH"), "it changes the environment variables"),
     "a signal": (lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN), "it changes the signal handlers"),
-    "output": (lambda: print("Welcome!"), "it prints 'Welcome!'"),
+    "output": (lambda: print("Welcome!"), "it prints 'Welcome!'. Return what there is to say, or log it; what a ref"),
     "a thread": (
         lambda: threading.Thread(target=time.sleep, args=(30,), name="acme", daemon=True).start(),
         "it leaves threads that run on: acme. Join them before it returns"),

@@ -143,10 +143,30 @@ class SharesTheRate(Heavy):
         return super().update(gradient, parameter, slots, step, {**hyper, "learning_rate": self.learning_rate})
 
 
+@define(eq=False)
+class WeighsByRate(Heavy):
+    """Momentum of gradients weighed by a power of the rate, relative to the greatest rate so far."""
+
+    power: float = live(2.0, low=0.0)
+
+    def slots(self, parameter: Spec) -> Mapping[str, Slot]:
+        return {"velocity": Slot(), "greatest": Slot(0.0)}
+
+    def update(self, gradient: Any, parameter: Any, slots: Any, step: Any, hyper: Any) -> Any:
+        before = slots["greatest"]
+        greatest = f.maximum(before, hyper["learning_rate"])
+        share = f.where(f.greater(before, 0.0), before / f.maximum(greatest, 1e-30), 1.0) ** hyper["power"]
+        new, velocity = momentum(
+            gradient, parameter, slots["velocity"] * share, step, hyper["learning_rate"], hyper["friction"]
+        )
+        return new, {"velocity": velocity, "greatest": greatest}
+
+
 EXPECTED = "test_it_is_what_others_compute"
 OPTIMISERS: dict[str, tuple[Callable[[], GradientOptimiser], str]] = {
     "right": (Heavy, ""),
     "right, with a slot that stays where training began": (KeepsItsStart, ""),
+    "right, with a setting that matters while the rate varies": (WeighsByRate, ""),
     "a copy that nothing reads": (NeverReadsItsStart, "test_every_slot_is_returned_and_updated"),
     "a slot that is never returned": (ForgetsItsSlot, "test_every_slot_is_returned_and_updated"),
     "a slot that is never updated": (

@@ -19,7 +19,10 @@ def _with_validation(value: Any) -> Any:
     if isinstance(value, Mapping):
         return value
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise SigmaConfigError(f"validation_split: must be more than 0 and less than 1, such as 0.2 (got {value!r}).")
+        remedy = "For no validation rows, leave validation_split out."
+        raise SigmaConfigError(
+            f"validation_split: must be more than 0 and less than 1, such as 0.2 (got {value!r}). {remedy}"
+        )
     return {"training": 1 - float(value), "validation": float(value)}
 
 
