@@ -120,7 +120,7 @@ class Preprocessor(Settled):
         )
 
     def inverse(self, values: Node, state: Mapping[str, np.ndarray]) -> Node | None:
-        """Return the values of which :meth:`apply` makes these, as a node of the same shape; by default None.
+        """Return the values of which :meth:`apply` makes these, as a node of the shape before it; by default None.
 
         Predictions and targets of a section whose preprocessors all have an inverse are in the units of the data.
         Values come in float64 where the backend has that.

@@ -220,8 +220,8 @@ class Initialiser(Settled):
     ) -> np.ndarray:
         """Return values fitted to data, given those that :meth:`values` has returned; called if it reads rows.
 
-        ``run(values)`` returns the output of the parameter's layer for these rows, prepared and not augmented, with
-        these values in evaluation: in float64, a row for each. Parameters are fitted in the order of the network, so
-        that the layers before have their final values.
+        ``run(values)`` returns the output of the parameter's layer, its activation included, for these rows, prepared
+        and not augmented, with these values in evaluation: in float64, a row for each. Parameters are fitted in the
+        order of the network, so that the layers before have their final values.
         """
         return values
