@@ -302,6 +302,13 @@ def test_a_wheel_holds_the_components_and_no_tests(
     assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == problems
 
 
+def test_a_wheel_needs_pip(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "find_spec", lambda name: None)
+    assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == [
+        "pip builds the wheel, and is not installed here. Run python -m ensurepip, or uv pip install pip."
+    ]
+
+
 def test_a_wheel_that_cannot_be_built_is_a_problem(gate: Path) -> None:
     (gate / "pyproject.toml").write_text("[")
     assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate"))

@@ -133,7 +133,9 @@ def undeclared_imports(plugin: Plugin) -> Iterator[str]:
     for module in sorted(modules - own - sys.stdlib_module_names):
         providers = {normal(name) for name in _providers().get(module, ())}
         if providers and not providers & (declared if module in at_once else declared | optional):
-            yield f"{plugin.name}: imports {module} without requiring {min(providers)}. Add it to the dependencies."
+            extra = "" if module in at_once else ", or those of an extra"
+            text = f"imports {module} without requiring {min(providers)}. Add it to the dependencies{extra}"
+            yield f"{plugin.name}: {text}, and install the plugin again."
 
 
 def imported_modules(files: Iterable[Path], inner: bool = True) -> set[str]:

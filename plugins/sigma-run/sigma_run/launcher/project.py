@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -97,6 +98,8 @@ def tests(root: Path) -> list[str]:
 
 def wheel(root: Path, plugin: Plugin) -> list[str]:
     """Return the problems of the wheel that the project builds."""
+    if find_spec("pip") is None:
+        return ["pip builds the wheel, and is not installed here. Run python -m ensurepip, or uv pip install pip."]
     with TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, "."]
         if problems := _run(command, root):
