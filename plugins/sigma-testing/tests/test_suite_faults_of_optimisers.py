@@ -563,7 +563,7 @@ INITIALISERS: dict[str, tuple[Callable[[], Initialiser], str]] = {
         lambda: Spread(lambda a, p, draws: draws.normal(p.shape) if len(p.shape) > 1 else np.ones(p.shape)),
         "test_another_seed_or_parameter_gives_other_values"),
     "a hash of the address": (
-        lambda: Spread(lambda a, p, draws: draws.normal(p.shape) / p.fan_in**0.5 + hash(a) % 7 * 1e-3),
+        lambda: Spread(lambda a, p, draws: draws.normal(p.shape) / p.fan_in**0.5 + hash(a) % 7919 * 1e-6),
         "test_another_process_draws_the_same_values"),
     "the number of the process": (
         lambda: Spread(lambda a, p, draws: draws.normal(p.shape) / p.fan_in**0.5 + os.getpid() * 1e-9),
