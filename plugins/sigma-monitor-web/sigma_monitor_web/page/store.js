@@ -44,6 +44,7 @@ const INITIAL = {
   range: null, // [from, to] on the axis while zoomed
   picked: null, // the state chosen for rewinding
   pins: [], // moments that are read: {iteration, second}
+  film: null, // the iteration that a notebook plays, or null for now
   values: false, // whether the values of all series are listed
   table: false,
   part: "rows", // of the view of the data: rows, map, profile

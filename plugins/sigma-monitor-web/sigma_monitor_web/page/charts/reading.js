@@ -64,11 +64,12 @@ export function pin(axis, place, slack) {
 }
 
 export function Pins({ scene }) {
-  const pins = useStore((state) => state.pins), { axis, sx, frame } = scene;
-  return pins.map((one, i) => {
+  const pins = useStore((state) => state.pins), film = useStore((state) => state.film), { axis, sx, frame } = scene;
+  const letters = pins.map((one, i) => [letter(i), one]), played = film === null ? [] : [["▸", { iteration: film }]];
+  return [...letters, ...played].map(([name, one]) => {
     const x = sx(axis.place(one.iteration, one.second));
     const put = (element) => element?.style.setProperty("transform", `translateX(${Math.round(x)}px)`);
-    return x < frame.left - 1 || x > frame.right + 1 ? null : html`<span class="pin" key=${i} ref=${put} aria-hidden="true">${letter(i)}</span>`;
+    return x < frame.left - 1 || x > frame.right + 1 ? null : html`<span class="pin" key=${name} ref=${put} aria-hidden="true">${name}</span>`;
   });
 }
 
