@@ -95,8 +95,9 @@ def make_widget_class() -> Any:
         ) from None
 
     def close(self: Any) -> None:
-        self.viewers.end()
-        self.watched.end()
+        if self.watched is not None and not self.watched.over.is_set():  # closed once, also by a collector of garbage
+            self.viewers.end()
+            self.watched.end()
         anywidget.AnyWidget.close(self)
 
     synced = {"about": traitlets.Dict(), "tabs": traitlets.List()}

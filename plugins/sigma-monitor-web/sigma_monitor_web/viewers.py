@@ -100,12 +100,10 @@ class Viewers:
             view.unseen = 1
 
     def end(self) -> None:
-        """End all conversations, and the thread."""
+        """End all conversations, and the thread, after its present turn."""
         with self._gate:
-            self._over, thread = True, self._thread
+            self._over = True
         self._called.set()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
 
     # -- the thread ----------------------------------------------------------------------------------------------------
     def _start(self) -> None:

@@ -341,6 +341,7 @@ def test_a_closed_widget_leaves_no_thread(show: Any) -> None:
     widget, cell = show(environment())
     cell.ask(do="hello")
     widget.close()
+    widget.close()  # as a collector of garbage does
     cell.tell("open")
     wait_for(lambda: {*threading.enumerate()} <= before)
     assert widget.viewers.count == 0

@@ -12,8 +12,8 @@ import { shown as steered } from "../widgets/knobs.js";
 import { count, exact, figure } from "../numbers.js";
 import { t } from "../words.js";
 
-const FRAMES = 240; // of a whole film
-const EVERY = 50; // milliseconds
+const LASTS = 12000; // milliseconds of a whole film, however many frames there are
+const EVERY = 50; // milliseconds between two of them, at least
 const MOST = 16; // points of an address in an answer
 
 // The newest point of some stretches until a moment, on the branches that count; null if there is none.
@@ -60,14 +60,15 @@ function useValues(entries, alive, at) {
   return shown;
 }
 
-// Play from a moment to the end, a frame after the other.
+// Play from a moment to the end, at one speed.
 function usePlaying(end) {
   const [playing, play] = useState(false), last = useRef(end);
   last.current = end;
   useEffect(() => {
     if (!playing) return undefined;
+    const begun = performance.now(), from = store.get().film ?? 0;
     const timer = setInterval(() => {
-      const at = Math.min(last.current, (store.get().film ?? 0) + Math.max(1, Math.round(last.current / FRAMES)));
+      const at = Math.min(last.current, from + Math.round((last.current * (performance.now() - begun)) / LASTS));
       store.set({ film: at });
       if (at >= last.current) play(false);
     }, EVERY);
