@@ -52,7 +52,7 @@ def map_nodes(graph: Graph, change: Change, change_body: Callable[[Graph], Graph
 
     same = {x: x for x in graph.inputs}
     order = topological_order(graph.outputs, border=same) if any(x.inputs for x in same) else graph
-    return Graph(graph.inputs, _rebuild(order, graph.outputs, same, also_bodies))
+    return Graph(graph.inputs, _rebuild_nodes(order, graph.outputs, same, also_bodies))
 
 
 def close_graph(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
@@ -75,10 +75,12 @@ def close_graph(graph: Graph) -> tuple[Graph, tuple[Node, ...]]:
 
 def replace_nodes(outputs: Sequence[Node], new: Mapping[Node, Node]) -> tuple[Node, ...]:
     """Return outputs that are computed from new nodes in place of others."""
-    return _rebuild(topological_order(outputs, border=new), outputs, dict(new), with_inputs)
+    return _rebuild_nodes(topological_order(outputs, border=new), outputs, dict(new), with_inputs)
 
 
-def _rebuild(order: Iterable[Node], outputs: Sequence[Node], new: dict[Node, Node], change: Change) -> tuple[Node, ...]:
+def _rebuild_nodes(
+    order: Iterable[Node], outputs: Sequence[Node], new: dict[Node, Node], change: Change
+) -> tuple[Node, ...]:
     """Replace the nodes that are not in ``new``, operands first, and return the new outputs."""
     for node in order:
         if node not in new:
@@ -103,7 +105,7 @@ def _sharing(keep: Container[str]) -> Change:
         if row and row.expansion and node.op not in keep:
             expansion = row.expansion(*inputs, **node.attrs)
             same = {x: x for x in inputs}
-            return _rebuild(topological_order((expansion,), border=same), (expansion,), same, change)[0]
+            return _rebuild_nodes(topological_order((expansion,), border=same), (expansion,), same, change)[0]
         node = node if node.op == "input" else _simplify(with_inputs(node, inputs))
         if node.op == "input":  # two inputs are never the same
             return node

@@ -55,7 +55,7 @@ class WorkerActor:
 
     def connect(self, sender: int, channel: PacketChannel) -> None:
         """Take packets of another member from a channel too."""
-        self._channel.links.accept(sender, channel)
+        self._channel.links.add_channel(sender, channel)
 
     def locate(self) -> tuple[str, int]:
         """Return the node of this worker, and the port of its bell."""

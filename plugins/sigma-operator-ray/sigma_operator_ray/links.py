@@ -42,7 +42,7 @@ ROOM = 256 << 20  # bytes of all channels that a worker makes in its life
 class Bell:
     """Wake a thread that waits for packets, from this process or from others of its machine.
 
-    It is a socket on loopback: a ring has no content, and one too many makes the thread look in vain.
+    A ring is an empty datagram on the loopback interface. One too many is harmless: the thread finds no packet.
     """
 
     _socket: socket.socket = field(init=False)
@@ -111,7 +111,7 @@ class Links:
                 for number in [number for number in links if number not in peers]:
                     del links[number]
 
-    def accept(self, peer: int, channel: PacketChannel) -> None:
+    def add_channel(self, peer: int, channel: PacketChannel) -> None:
         """Read a channel that another member has made, beside its smaller ones, in which a packet may be left."""
         with self._lock:
             self._incoming.setdefault(peer, []).append(channel)

@@ -50,7 +50,7 @@ class Workers:
         self.calls.append(method)
         if method == "locate":
             return actor.links.locate()
-        return actor.links.accept(*values) if method == "connect" else actor.receive(*values)
+        return actor.links.add_channel(*values) if method == "connect" else actor.receive(*values)
 
     def add(self, generation: int, iteration: int, floats: int) -> list[ShardSum]:
         """Return the sum of an iteration, as each worker has it."""

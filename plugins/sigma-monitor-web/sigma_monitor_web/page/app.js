@@ -8,6 +8,7 @@ import { Header } from "./shell/header.js";
 import { Login } from "./shell/login.js";
 import { Panels } from "./shell/panels.js";
 import { useCurves } from "./charts/uselanes.js";
+import { PAST_VIEWS } from "./film.js";
 import { Moment } from "./widgets/film.js";
 import { VIEWS } from "./views/index.js";
 import { announce, speakInto } from "./announce.js";
@@ -22,7 +23,6 @@ import { tabsOf } from "./tabs.js";
 import { count } from "./numbers.js";
 import { t } from "./words.js";
 
-const PAST = ["network", "data", "try"]; // views that show the picked state, and have no time line
 
 const route = () => location.hash.slice(1).split("?")[0];
 
@@ -62,7 +62,7 @@ function App() {
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.querySelector("#main").focus(); }}>${t("skip")}</a>
     <p class="sr" role="status" aria-live="polite" ref=${speakInto}></p>
     <${Header} views=${views} view=${view.name} help=${() => open(true)} />
-    <${Deck} /><${Banner} />${PAST.includes(view.name) ? html`<${Moment} />` : null}
+    <${Deck} /><${Banner} />${PAST_VIEWS.includes(view.name) ? html`<${Moment} />` : null}
     <main id="main" tabindex="-1">${login ? html`<${Login} />` : null}<section class="view" id=${`v-${view.name}`} hidden=${login} aria-labelledby=${`h-${view.name}`}>
       <h1 class="sr" id=${`h-${view.name}`}>${t(`view.${view.name}`)}</h1><${view.component} key=${view.name} /><${Panels} view=${view.name} /></section></main>
     <${Foot} about=${about ? `sigma ${about}` : ""} />

@@ -5,6 +5,7 @@ import { memory, ofTrainer, store, useStore } from "./store.js";
 import { count } from "./numbers.js";
 import { t } from "./words.js";
 
+export const PAST_VIEWS = ["network", "data", "try"]; // views that show the picked state, and have no time line
 export const PACES = [0.5, 1, 2, 5, 10]; // states a second
 const USUAL = 2, CALM = 1; // the pace at first, and the most where the system asks for less motion
 const TICK = 40; // milliseconds between two looks at the clock

@@ -1,11 +1,12 @@
 // The address of what is seen: view, trainer, axis, zoom, moments and choices, in the hash of the page and back from there.
+import { PAST_VIEWS } from "./film.js";
 import { kept } from "./playback.js";
 import { look } from "./session.js";
 import { store } from "./store.js";
 
 const CALM = 120; // milliseconds without a change, after which the address is written
 const FIGURES = 12; // of a place on an axis
-const MOMENTS = ["train", "network", "data", "try"]; // views that show the picked state
+const MOMENTS = ["train", ...PAST_VIEWS]; // views that show the picked state
 const STANDARD = ["iteration", "epoch", "clock", "time"];
 
 const numeric = (text) => (text !== "" && Number.isFinite(Number(text)) ? Number(text) : null);
