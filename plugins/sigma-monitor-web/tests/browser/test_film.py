@@ -65,6 +65,12 @@ class Filmed(FakeTrainerView):
         return losses if most is None else losses.worst(most)
 
 
+LISTEN = """() => {
+  window.shown = new Set();
+  window.kept.subscribe(({ picked }) => { if (picked) window.shown.add(picked.iteration); });
+}"""  # note which states are picked
+
+
 @define(eq=False)
 class Reel(FakeView):
     """A run with many states."""
@@ -211,6 +217,7 @@ def test_a_slow_server_is_asked_no_more_than_it_answers(reel: Reel, link: str, v
     page = enter(window, link, "Data")
     page.get_by_text("0 of 50 wrong").wait_for()
     page.evaluate("() => window.kept.set({ pace: 10 })")
+    page.evaluate(LISTEN)
     page.keyboard.press("p")
     page.wait_for_function("() => !window.kept.get().playing", timeout=60_000)
     asked = [at for do, at in wire.asked if do == "confusion"]
@@ -218,6 +225,7 @@ def test_a_slow_server_is_asked_no_more_than_it_answers(reel: Reel, link: str, v
     assert set(wire.most.values()) == {1}, "a request was sent before the last one was answered"
     assert asked == sorted(asked)
     assert 3 < len(asked) < len(STATES) / 2, "a server that needs longer than a frame must make frames be left out"
+    assert len(page.evaluate("() => [...window.shown]")) <= len(asked) + 2, "states were passed that no view has shown"
     page.get_by_text("0 of 50 wrong").wait_for()
     assert window.complaints == []
 
