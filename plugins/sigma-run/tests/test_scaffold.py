@@ -298,6 +298,7 @@ def test_a_wheel_holds_the_components_and_no_tests(
                 made.writestr(name, "")
         return []
 
+    monkeypatch.setattr(project, "find_spec", lambda name: "pip")
     monkeypatch.setattr(project, "_run", build)
     assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == problems
 
