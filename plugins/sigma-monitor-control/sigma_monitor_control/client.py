@@ -14,6 +14,7 @@ import socket
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from attrs import define, field
@@ -63,6 +64,12 @@ class Client:
     def __repr__(self) -> str:
         return f"Client({self.about.get('name')!r}, process {self.about.get('process')})"
 
+    @property
+    def title(self) -> str:
+        """Return the name of the run folder, or else of the run with its process."""
+        folder = self.about["folder"]
+        return f"{self.about['name']} (process {self.about['process']})" if folder is None else Path(folder).name
+
     def close(self) -> None:
         """Close the connection; the run continues."""
         self.socket.close()
@@ -101,15 +108,18 @@ class Client:
             self._cancel(id)
 
     # -- steering ------------------------------------------------------------------------------------------------------
-    def set(self, pattern: str, value: Any, trainer: str | None = None) -> dict[str, dict[str, int]]:
+    def set(self, pattern: str, value: Any, trainer: str | None = None) -> dict[str, dict[str, Any]]:
         """Set the values of a pattern or a short name; return the moment at which each trainer applied it."""
         return self._read_moments(self.request("set", pattern=pattern, value=value, trainer=trainer))
 
-    def send(self, command: str, trainer: str | None = None, **arguments: Any) -> dict[str, dict[str, int]]:
-        """Send a command, such as ``pause`` or ``rewind``; return the moment at which each trainer applied it."""
+    def send(self, command: str, trainer: str | None = None, **arguments: Any) -> dict[str, dict[str, Any]]:
+        """Send a command, such as ``pause`` or ``rewind``; return the moment at which each trainer applied it.
+
+        A moment has ``iteration`` and ``epoch``, and as ``row`` what the command wrote besides its fields, if anything.
+        """
         return self._read_moments(self.request("command", name=command, arguments=arguments, trainer=trainer))
 
-    def _read_moments(self, ticket: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    def _read_moments(self, ticket: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         if ticket["state"] == "refused":
             raise to_error({"kind": ticket["kind"], "message": ticket["why"]})
         return dict(ticket["moments"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,12 @@ class Found:
     @property
     def title(self) -> str:
         """Return the name of the run folder, or else of the run with its process."""
-        if self.folder is not None:
-            return self.folder.name
-        return f"{self.name} (process {self.client.about['process']})" if self.client else f"{self.name} (no answer)"
+        return self.client.title if self.client else f"{self.name} (no answer)"
+
+    @property
+    def is_near(self) -> bool:
+        """Return whether the run is of the working directory: it writes, or its process works, below or above that."""
+        return self.client is not None and is_near(self.client.about, Path.cwd())
 
     def is_called(self, run: str | Path) -> bool:
         """Return whether this is the name of the run or of its folder, or the folder's path, even if it was moved."""
@@ -56,6 +59,12 @@ class Found:
         """Close the connection."""
         if self.client is not None:
             self.client.close()
+
+
+def is_near(about: Mapping[str, Any], here: Path) -> bool:
+    """Return whether the folder of a run, or the working directory of its process, lies below or above a directory."""
+    places = [Path(about[key]) for key in ("folder", "directory") if about.get(key) is not None]
+    return any(place.is_relative_to(here) or here.is_relative_to(place) for place in places)
 
 
 # -- connecting --------------------------------------------------------------------------------------------------------
@@ -110,8 +119,9 @@ def running() -> list[Found]:
 
 # -- choosing ----------------------------------------------------------------------------------------------------------
 def connect(run: str | Path | None = None, wait: float = 0.0) -> Client:
-    """Return a client of a run: named by its folder or its name, or the only one.
+    """Return a client of a run: named by its folder or its name, or the only one, or the only one that is near.
 
+    A run is near if its folder, or the working directory of its process, lies below or above that of this process.
     ``wait`` are seconds that it gets to begin.  Raises SigmaStateError if there is none then, SigmaConfigError, with a
     list, if there are several.
     """
@@ -125,11 +135,30 @@ def connect(run: str | Path | None = None, wait: float = 0.0) -> Client:
         time.sleep(AGAIN)
 
 
+def connect_to_steer(run: str | None) -> Client:
+    """Return a client of the run that a command changes, as :func:`connect`; one that is not named has to be near.
+
+    Raises SigmaConfigError, with its name, for one that is not.
+    """
+    client = connect(run)
+    if run is None and not is_near(client.about, Path.cwd()):
+        client.close()
+        place = client.about["folder"] or client.about["directory"]
+        raise SigmaConfigError(
+            f"no run of this directory can be steered. {client.title} trains in {place}. Name it to steer it: "
+            f"--run {client.about['name'] if client.about['folder'] is None else client.title}."
+        )
+    return client
+
+
 def _find_client(run: str | Path | None) -> Client:
     if run is not None and Path(run).is_dir():
         return _in_folder(Path(run))
     candidates = running()
-    named = [candidate for candidate in candidates if run is None or candidate.is_called(run)]
+    if run is None:
+        named = [candidate for candidate in candidates if candidate.is_near] or candidates
+    else:
+        named = [candidate for candidate in candidates if candidate.is_called(run)]
     try:
         return _select_client(named, candidates, run)
     except SigmaError:

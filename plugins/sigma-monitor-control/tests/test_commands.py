@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -156,7 +157,10 @@ def test_a_command_is_sent_with_its_arguments(
     assert (sent.command, sent.arguments) == (command, arguments)
     assert capsys.readouterr().out.endswith(": trainer at iteration 7, epoch 1\n")
     assert main([*given, "--trainer", "trainer", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"applied": {"trainer": {"iteration": 7, "epoch": 1}}}
+    assert json.loads(capsys.readouterr().out) == {
+        "run": f"fake (process {os.getpid()})",
+        "applied": {"trainer": {"iteration": 7, "epoch": 1}},
+    }
 
 
 def test_without_this_room_live_commands_are_neither_listed_nor_sent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,6 +216,82 @@ def test_several_runs_are_listed_and_nothing_is_done(serve: Any, capsys: pytest.
     assert out == ""
     assert err.count("fake (process") == 2
     assert [one.sent for one in views] == [[], []]
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Let the process of the run work in a directory beside that of the shell."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for place in (here, there):
+        place.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(reading_of_protocol, "_working_directory", lambda: str(there))
+    return there
+
+
+def test_a_run_of_another_directory_is_steered_by_its_name_alone(
+    serve: Any, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view = serve()
+    assert main(["get", "accuracy"]) == 0, "it can be read"
+    for given in (["stop"], ["set", "learning_rate", "1"]):
+        assert main(given) == 2
+        assert capsys.readouterr().err == (
+            f"no run of this directory can be steered. fake (process {os.getpid()}) trains in {elsewhere}. Name it to "
+            "steer it: --run fake.\n"
+        )
+    assert view.sent == []
+    assert main(["stop", "--run", "fake"]) == 0
+    assert capsys.readouterr().out == f"fake (process {os.getpid()}): stop: trainer at iteration 7, epoch 1\n"
+
+
+@pytest.mark.parametrize("part", ["", "there", "there/runs"])
+def test_a_run_is_near_if_it_lies_below_or_above_the_working_directory(
+    serve: Any, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    view = serve()
+    (elsewhere / "runs").mkdir()
+    monkeypatch.chdir(elsewhere.parent / part)
+    assert main(["stop"]) == 0
+    assert [ticket.command for ticket in view.sent] == ["stop"]
+
+
+def test_of_several_runs_the_one_of_this_directory_is_meant(
+    serve: Any, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = Path.cwd() / "mine"
+    folder.mkdir()
+    other, mine = serve(), serve(FakeView(folder=folder))
+    assert main(["pause"]) == 0
+    assert capsys.readouterr().out.startswith("mine: pause: ")
+    assert (len(mine.sent), other.sent) == (1, [])
+
+
+def test_what_a_command_adds_to_its_row_is_told_to_its_sender(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    view = serve()
+    head = {"trainer": "trainer", "iteration": 7, "epoch": 1, "seconds": 0.5, "time": 5.0, "command": "undo"}
+    view.noted = [
+        {**head, "iteration": 6, "undoes": "earlier"},
+        {**head, "command": "pause", "undoes": "another"},
+        {**head, "undoes": "set", "to": float("nan"), "who": "Ada"},
+    ]
+    assert main(["undo"]) == 0
+    assert capsys.readouterr().out.endswith(": undo: trainer at iteration 7, epoch 1, undoes = set, to = nan\n")
+    assert main(["undo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["applied"] == {
+        "trainer": {"iteration": 7, "epoch": 1, "row": {"undoes": "set", "to": "nan"}}
+    }
+
+
+def test_a_pattern_of_a_trainer_is_suggested_for_one_that_starts_at_the_root(
+    serve: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serve()
+    assert main(["get", "optimiser.*.weights.learning_rate"]) == 2
+    assert capsys.readouterr().err == (
+        "optimiser.*.weights.learning_rate: matches no value. Did you mean "
+        "'trainer.optimiser.*.weights.learning_rate'?\n"
+    )
 
 
 def test_runs_are_listed(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -360,10 +440,10 @@ def test_values_are_shown_on_one_line() -> None:
 
 def test_control_characters_of_names_and_values_are_written_out(capsys: pytest.CaptureFixture[str]) -> None:
     columns([("a\x1b[2J", "b\x9b"), ("\u202ename", "value")])
-    print_moments("set \x07", {"tr\x1bainer": {"iteration": 1, "epoch": 0}}, False)
+    print_moments("set \x07", "run", {"tr\x1bainer": {"iteration": 1, "epoch": 0}}, False)
     out = capsys.readouterr().out
     assert out.splitlines() == [
         "a\\u001b[2J  b\\u009b",
         "\\u202ename  value",
-        "set \\u0007: tr\\u001bainer at iteration 1, epoch 0",
+        "run: set \\u0007: tr\\u001bainer at iteration 1, epoch 0",
     ]

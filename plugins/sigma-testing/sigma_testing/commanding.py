@@ -22,7 +22,7 @@ import attrs
 import pytest
 
 from sigma_kernel import settings
-from sigma_kernel.contracts.commanding import Command
+from sigma_kernel.contracts.commanding import Command, PatternCommand
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaError
 from sigma_testing.hooks import small_classifier
@@ -59,6 +59,13 @@ class CommandSuite(Suite):
         """Send a command to the trainer, as people do."""
         row = command.to_row()
         environment.send(row.pop("command"), trainer="trainer", **row)
+
+    def send_from_root(self, environment: Environment, command: Command) -> None:
+        """Send a command to all trainers that it concerns, as a shell does; a pattern then begins with the trainer."""
+        row = command.to_row()
+        if isinstance(command, PatternCommand) and not command.pattern.startswith("**"):
+            row["pattern"] = f"trainer.{command.pattern}"
+        environment.send(row.pop("command"), **row)
 
     @contextmanager
     def begin_training(self) -> Iterator[Environment]:
@@ -118,6 +125,17 @@ class CommandSuite(Suite):
             assert not alike(_without_undo(decisive(trainer)), _without_undo(before)), "it changed nothing"
             environment.undo()
             assert alike(_without_undo(decisive(trainer)), _without_undo(before)), "undo does not restore the run"
+
+    def test_sent_without_a_trainer_it_does_the_same(self) -> None:
+        """Return the command of each trainer from for_trainers(); inherit PatternCommand if it has a pattern."""
+        if self.make().concerns:
+            return
+        states = []
+        for send in (self.send, self.send_from_root):
+            with self.begin_training() as environment:
+                send(environment, self.make())
+                states.append(_without_undo(decisive(environment.trainer("trainer"))))
+        assert alike(*states), "it does something else, or nothing, if it is sent without a trainer"
 
     def test_a_mistake_is_refused_and_changes_nothing(self) -> None:
         """Raise a SigmaError in check() or plan(), before anything is changed."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from attrs import frozen
 
-from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan, PatternCommand
+from sigma_kernel.contracts.commanding import Command, CommandedRun, CommandPlan, CommandTarget, PatternCommand
 from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.registry.registry import Registry
 from sigma_testing import CommandSuite
 
 from .faults import check_fails
@@ -79,12 +81,21 @@ class Moody(Halve):
         return CommandPlan(run.with_values({RATE: 0.01 * next(COUNT)}))
 
 
+@frozen
+class Nobodys(Halve):
+    """Concern no trainer, unless it is named."""
+
+    def for_trainers(self, root: Registry, trainers: Mapping[str, CommandTarget]) -> Mapping[str, Command]:
+        return {}
+
+
 FAULTS: dict[Command, str] = {
     Wordless(RATE): "test_it_describes_itself_and_each_of_its_fields",
     Forgets(RATE, 3): "test_the_journal_holds_all_of_it",
     Impure(RATE): "test_planning_changes_nothing",
     Idle(RATE): "test_undo_restores_the_run",
     Careless(RATE): "test_a_mistake_is_refused_and_changes_nothing",
+    Nobodys(RATE): "test_sent_without_a_trainer_it_does_the_same",
     Moody(RATE): "test_a_replay_of_the_journal_gives_the_same_bits",
 }
 

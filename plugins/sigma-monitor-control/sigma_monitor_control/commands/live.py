@@ -19,7 +19,7 @@ import click
 from sigma_kernel import catalogue
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.commands.options import print_moments, steering
-from sigma_monitor_control.discovery import connect
+from sigma_monitor_control.discovery import connect_to_steer
 from sigma_run.launcher import literal
 
 PATH = Path(__file__).with_name("live.json")
@@ -85,8 +85,8 @@ def make_verb(about: Mapping[str, Any]) -> click.Command:
     def send(texts: tuple[str, ...], run: str | None, trainer: str | None, as_json: bool, **options: Any) -> None:
         named = [f"{field.removeprefix(OPTION)}={text}" for field, text in options.items() if text is not None]
         arguments = bind_texts(name, settings, [*texts, *named])
-        with connect(run) as client:
-            print_moments(name, client.send(name, trainer, **arguments), as_json)
+        with connect_to_steer(run) as client:
+            print_moments(name, client.title, client.send(name, trainer, **arguments), as_json)
 
     for setting in reversed(settings):
         if not setting["required"] and setting["name"] not in TAKEN:

@@ -12,7 +12,7 @@ import click
 from sigma_kernel.errors import printable
 from sigma_run.launcher import document, json_option
 
-run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; the only one by default.")
+run_option = click.option("--run", metavar="RUN", help="The run: its folder or its name; by default the only one.")
 trainer_option = click.option("--trainer", metavar="NAME", help="This trainer alone, where there are several.")
 
 Command = Callable[..., Any]
@@ -71,10 +71,15 @@ def crop_text(text: str, most: int) -> str:
     return f"{text[: most - 1 - tail]}…{text[len(text) - tail :]}"
 
 
-def print_moments(what: str, moments: Mapping[str, Mapping[str, int]], as_json: bool) -> None:
-    """Print at which moment each trainer applied a command."""
+def print_moments(what: str, run: str, moments: Mapping[str, Mapping[str, Any]], as_json: bool) -> None:
+    """Print which run a command has changed, at which moment each trainer applied it, and what it adds to its row."""
     if as_json:
-        document({"applied": moments})
+        document({"run": run, "applied": moments})
         return
-    where = "; ".join(f"{name} at iteration {at['iteration']}, epoch {at['epoch']}" for name, at in moments.items())
-    click.echo(printable(f"{what}: {where or 'done'}"))
+    where = "; ".join(f"{name} at {_describe_moment(moment)}" for name, moment in moments.items())
+    click.echo(printable(f"{run}: {what}: {where or 'done'}"))
+
+
+def _describe_moment(moment: Mapping[str, Any]) -> str:
+    row = "".join(f", {name} = {show(value)}" for name, value in moment.get("row", {}).items())
+    return f"iteration {moment['iteration']}, epoch {moment['epoch']}{row}"

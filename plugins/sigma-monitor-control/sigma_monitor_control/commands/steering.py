@@ -8,7 +8,7 @@ import click
 
 from sigma_monitor_control.client import Client
 from sigma_monitor_control.commands.options import print_moments, show, steering
-from sigma_monitor_control.discovery import connect
+from sigma_monitor_control.discovery import connect_to_steer
 from sigma_run.launcher import literal
 
 
@@ -23,10 +23,10 @@ def set_values(pattern: str, value: str, run: str | None, trainer: str | None, a
     any part: '**.frozen'. If it is ambiguous, the matches are listed and nothing changes. VALUE is a TOML literal:
     0.01, true, "2 epochs"; the quotes of a text can be left out.
     """
-    with connect(run) as client:
+    with connect_to_steer(run) as client:
         typed = _parse_typed(client, pattern, trainer, value)
         moments = client.set(pattern, typed, trainer)
-    print_moments(f"{pattern} = {show(typed)}", moments, as_json)
+    print_moments(f"{pattern} = {show(typed)}", client.title, moments, as_json)
 
 
 def _parse_typed(client: Client, pattern: str, trainer: str | None, text: str) -> Any:

@@ -18,7 +18,7 @@ from sigma_monitor_control.protocol.layers import LAYERS
 from sigma_monitor_control.protocol.mapping import ROWS
 from sigma_monitor_control.protocol.media import MEDIA
 from sigma_monitor_control.protocol.moments import select_moment
-from sigma_monitor_control.protocol.reading import READS, Later, Run, ticket
+from sigma_monitor_control.protocol.reading import READS, Later, Run, answered, ticket
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
 
@@ -164,7 +164,7 @@ class Conversation:
             self._drop(id)
         if any(isinstance(promise, Ticket) for promise in ready.values()):
             self._due = dict.fromkeys(self._due, float("-inf"))  # the changes of a command are sent at once
-        return [_answer(id, promise) for id, promise in ready.items()]
+        return [_answer(id, promise, self.view) for id, promise in ready.items()]
 
     def events(self, now: float) -> list[str]:
         """Return the events of subscriptions that are due; ``now`` are the seconds of any steady clock.
@@ -206,10 +206,10 @@ def _is_done(one: Future[Any] | Ticket) -> bool:
     return one.done() if isinstance(one, Future) else one.state != "queued"
 
 
-def _answer(id: Id, one: Future[Any] | Ticket) -> str:
+def _answer(id: Id, one: Future[Any] | Ticket, view: View) -> str:
     """Return the line of an answer that is ready."""
     if isinstance(one, Ticket):
-        return documents.answer_line(id, ticket(one))
+        return documents.answer_line(id, answered(view, one))
     try:
         return documents.answer_line(id, one.result())
     except Exception as error:

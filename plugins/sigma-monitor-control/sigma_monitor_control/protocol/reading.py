@@ -25,6 +25,7 @@ KINDS = ("hook", "optimiser", "backend", "iterator")  # of components to choose 
 WORKER = ("rate", "shards", "generation", "seen")  # values of a worker of a group
 KEY = re.compile(r"(?<=#token=)[^\s&]++")  # of a link that steers
 NUMERIC = ("number", "whole")  # types of an entry
+ROW_HEAD = ("trainer", "iteration", "epoch", "seconds", "time", "command", "who")  # of a command's row in the journal
 MEASURED = ("training", "validation", "test")  # trainers publish their results below these
 
 
@@ -48,9 +49,18 @@ def hello(view: View) -> dict[str, Any]:
         "name": view.name,
         "folder": None if view.folder is None else str(view.folder.absolute()),
         "process": os.getpid(),
+        "directory": _working_directory(),
         "trainers": view.trainers(),
         "state": view.status(),
     }
+
+
+def _working_directory() -> str | None:
+    """Return the working directory of the process; None if it has been removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None
 
 
 def status(view: View) -> dict[str, Any]:
@@ -114,6 +124,14 @@ def entries(view: View, pattern: str = "**", trainer: str | None = None) -> list
     return [to_json(entry) for entry in match_entries(view, pattern, trainer)]
 
 
+def _hint_at_trainer(view: View, pattern: str) -> str:
+    """Return what to write instead of a pattern that matches nothing: the same of a trainer, if that matches."""
+    inside = next(iter(view.entries(f"*.{pattern}")), None)
+    if inside is None:
+        return " `sigma get '**'` lists all."
+    return f" Did you mean '{inside.address.partition('.')[0]}.{pattern}'?"
+
+
 def match_entries(view: View, pattern: str, trainer: str | None = None, settable: bool = False) -> list[AddressEntry]:
     """Return the entries that a pattern or a short name means, those alone that can be set if ``settable``.
 
@@ -123,7 +141,7 @@ def match_entries(view: View, pattern: str, trainer: str | None = None, settable
     if is_pattern(full):
         matches = view.entries(full)
         if not matches:
-            raise SigmaAddressError(f"{full}: matches no value. `sigma get '**'` lists all.")
+            raise SigmaAddressError(f"{full}: matches no value.{_hint_at_trainer(view, full)}")
         return matches
     if exact := view.entries(full):
         return exact
@@ -210,6 +228,17 @@ def ticket(made: Ticket) -> dict[str, Any]:
         "why": made.why,
         "kind": type(error).__name__ if error else "",
     }
+
+
+def answered(view: View, made: Ticket) -> dict[str, Any]:
+    """Return the ticket of its sender: each moment has a ``row``, what the journal holds besides the fields, if any."""
+    about = ticket(made)
+    for _, row in view.journal() if made.state == "applied" else ():
+        moment = about["moments"].get(row.get("trainer"), {})
+        if row.get("command") == made.command and row.get("iteration") == moment.get("iteration"):
+            added = {name: value for name, value in row.items() if name not in {*ROW_HEAD, *made.arguments}}
+            moment.update({"row": to_json(added)} if added else {})  # the newest, of several at one moment
+    return about
 
 
 def tickets(view: View, after: int = 0) -> list[Any]:
