@@ -143,7 +143,7 @@ def connect_to_steer(run: str | None) -> Client:
     client = connect(run)
     if run is None and not is_near(client.about, Path.cwd()):
         client.close()
-        place = client.about["folder"] or client.about["directory"]
+        place = client.about["folder"] or client.about.get("directory") or "another directory"
         raise SigmaConfigError(
             f"no run of this directory can be steered. {client.title} trains in {place}. Name it to steer it: "
             f"--run {client.about['name'] if client.about['folder'] is None else client.title}."

@@ -14,7 +14,7 @@ import click
 import pytest
 
 from sigma_kernel import catalogue
-from sigma_kernel.contracts import AddressEntry
+from sigma_kernel.contracts import AddressEntry, View
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import live
@@ -254,6 +254,20 @@ def test_a_run_is_near_if_it_lies_below_or_above_the_working_directory(
     monkeypatch.chdir(elsewhere.parent / part)
     assert main(["stop"]) == 0
     assert [ticket.command for ticket in view.sent] == ["stop"]
+
+
+def test_a_run_of_a_version_that_states_no_directory_is_not_near(
+    serve: Any, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    view, hello = serve(), reading_of_protocol.hello
+
+    def older(view: View) -> dict[str, Any]:
+        return {name: value for name, value in hello(view).items() if name != "directory"}
+
+    monkeypatch.setitem(reading_of_protocol.READS, "hello", older)
+    assert main(["stop"]) == 2
+    assert "trains in another directory." in capsys.readouterr().err
+    assert view.sent == []
 
 
 def test_of_several_runs_the_one_of_this_directory_is_meant(
