@@ -287,7 +287,7 @@ def test_what_a_command_adds_to_its_row_is_told_to_its_sender(serve: Any, capsys
     view.noted = [
         {**head, "iteration": 6, "undoes": "earlier"},
         {**head, "command": "pause", "undoes": "another"},
-        {**head, "undoes": "set", "to": float("nan"), "who": "Ada"},
+        {**head, "undoes": "set", "to": float("nan"), "who": "Ada", "cause": ""},
     ]
     assert main(["undo"]) == 0
     assert capsys.readouterr().out.endswith(": undo: trainer at iteration 7, epoch 1, undoes = set, to = nan\n")

@@ -236,7 +236,8 @@ def answered(view: View, made: Ticket) -> dict[str, Any]:
     for _, row in view.journal() if made.state == "applied" else ():
         moment = about["moments"].get(row.get("trainer"), {})
         if row.get("command") == made.command and row.get("iteration") == moment.get("iteration"):
-            added = {name: value for name, value in row.items() if name not in {*ROW_HEAD, *made.arguments}}
+            left_out = {*ROW_HEAD, *made.arguments}
+            added = {name: value for name, value in row.items() if name not in left_out and value not in ("", None)}
             moment.update({"row": to_json(added)} if added else {})  # the newest, of several at one moment
     return about
 
