@@ -146,6 +146,18 @@ def steps(view: EnvironmentView, name: str) -> list[tuple[int, list[int], list[f
     return [(one.branch, one.curve.iterations.tolist(), one.curve.values.tolist()) for one in found]
 
 
+def test_asking_whether_a_history_has_a_name_looks_for_no_similar_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = History()
+    history.begin(0)
+
+    def suggest(*given: Any) -> str:
+        raise AssertionError("hundreds of names are compared, for each of the curves of a page")
+
+    monkeypatch.setattr("sigma_training.history.metrics.suggest_name", suggest)
+    assert "training.loss" not in history
+    assert history.points("training.loss", Window(), 0) == (0, [])
+
+
 def test_a_number_that_can_be_set_has_its_values_from_the_beginning_on(tmp_path: Path) -> None:
     script: Any = {
         3: lambda sigma: [sigma.set("trainer.optimiser.learning_rate", 0.1), sigma.set("trainer.batch_size", 4)],

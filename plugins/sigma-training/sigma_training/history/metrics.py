@@ -301,6 +301,9 @@ class History(Mapping[str, np.ndarray]):
             raise SigmaAddressError(f"history: has no {name!r}.{suggest_name(str(name), self, 'Measured was:')}")
         return self._parts[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._parts  # asked for each curve of a page: no error with its suggestions is made
+
     def __iter__(self) -> Iterator[str]:
         return iter([*self._parts])  # a copy: training may measure something new meanwhile
 
