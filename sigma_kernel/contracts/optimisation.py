@@ -98,7 +98,7 @@ class Objective(Protocol):
         """
 
     def setting(self, address: str, name: str) -> Node:
-        """Return the current value of a live setting for one parameter, as a scalar."""
+        """Return the current value of a live setting for one parameter, or for the whole optimiser (``""``): a scalar."""
 
     def log_setting(self, address: str, name: str) -> Node:
         """Return the logarithm of a live setting, computed in float64: near 1, a power of it would be too coarse."""
