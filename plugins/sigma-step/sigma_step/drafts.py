@@ -256,15 +256,15 @@ class Aim:
             called = type(self.draft.model.optimisers[self.head].type).__name__
             hint = suggest_name(name, self._live_names, "There are:")
             raise SigmaConfigError(f"{self.head}: {called} has no live setting {name!r}.{hint}")
-        return self.draft.live(f"{self.head}.{address or self._first}.{name}")
+        return self.draft.live(f"{self.head}.{address or self._first_address}.{name}")
 
     def log_setting(self, address: str, name: str) -> Node:
         """Return the logarithm of a live setting."""
         self.setting(address, name)
-        return self.draft.live(f"{self.head}.{address or self._first}.{name}{LOG}")
+        return self.draft.live(f"{self.head}.{address or self._first_address}.{name}{LOG}")
 
     @cached_property
-    def _first(self) -> str:
+    def _first_address(self) -> str:
         """Return the parameter whose settings are those that the address of the whole optimiser shows."""
         return next(iter(self.draft.model.tuned_parameters(self.head)))
 

@@ -423,7 +423,7 @@ class OptimiserSuite(DeterministicSuite):
             assert name in asked, f"{name} is not read. Read it, or declare it no more"
 
     def test_every_live_setting_has_an_effect(self) -> None:
-        """Vary each one in the first steps, at a constant and at a rising learning rate."""
+        """Let each live setting change the first steps, at a constant or at a rising learning rate."""
         for name, other in _other_values(self.make()).items():
             assert any(self._has_effect(name, other, rises) for rises in (False, True)), (
                 f"{name} is ignored. {USE} {STEPS}"
@@ -637,7 +637,7 @@ class TransformSuite(DeterministicSuite):
             np.testing.assert_allclose(after, usual[address][1], rtol=1e-12, err_msg=address)
 
     def test_every_live_setting_has_an_effect(self) -> None:
-        """Vary each one."""
+        """Let each live setting change gradients around 100."""
         gradients = {address: value * 100.0 for address, value in START.items()}
         for name, other in _other_values(self.make()).items():
             usual, changed = (
@@ -688,7 +688,7 @@ class ModifierSuite(DeterministicSuite):
             np.testing.assert_allclose(self.apply_modifier(self.make(), once), once, rtol=1e-9)
 
     def test_it_modifies_something_and_every_live_setting_has_an_effect(self) -> None:
-        """Modify values around 100, and read live settings from `settings`."""
+        """Let it, and each live setting in `settings`, change values around 100."""
         values = 100.0 * np.random.default_rng(0).normal(size=(5, 3))
         usual = self.apply_modifier(self.make(), values)
         assert np.array_equal(usual, values) != self.modifies, (
