@@ -448,8 +448,7 @@ def when(address: str, quantifier: str = "") -> Subject:
     """
     if isinstance(address, str) and " " in address:
         raise SigmaConfigError(f"{address!r}: is not an address. Pass criteria to Criterion.parse or a hook's `when`.")
-    plain = literal(address)
-    if quantifier not in ("", "any", "all") or not (plain or quantifier):
+    if quantifier not in ("", "any", "all") or not (literal(address) or quantifier):
         raise SigmaConfigError(f"{address!r}: a pattern needs the quantifier 'any' or 'all' (got {quantifier!r}).")
     if address in ("not", "any", "all"):
         raise SigmaConfigError(f"{address!r}: is a keyword of criteria, and cannot be a whole address.")

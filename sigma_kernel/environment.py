@@ -197,8 +197,7 @@ class Environment(SteeringMethods, settings.Settled):
         """
         self._check("run")
         attended = self._watchers.is_attended if stay else lambda: False
-        course = Course([*self.trainers.values()], self.log, attended=attended)
-        return self._runner.run(course, progress)
+        return self._runner.run(Course([*self.trainers.values()], self.log, attended=attended), progress)
 
     def run_async(self, progress: bool | None = None) -> TrainingHandle:
         """Train as :meth:`run` does, in the background; return a handle once training has begun.
@@ -206,8 +205,7 @@ class Environment(SteeringMethods, settings.Settled):
         Ctrl-C does not end it. Raises errors of the preparation; the handle's ``result`` raises later ones.
         """
         self._check("run")
-        course = Course([*self.trainers.values()], self.log)
-        return self._runner.run_in_background(course, progress, self.name)
+        return self._runner.run_in_background(Course([*self.trainers.values()], self.log), progress, self.name)
 
     def close(self) -> None:
         """End the environment, close its trainers, and wait until all checkpoints are written."""
@@ -345,8 +343,7 @@ class Environment(SteeringMethods, settings.Settled):
     def start_monitors(self, progress: bool | None) -> None:
         """Start the monitors that do not watch yet, and those by default; training does so."""
         progress_monitor = find_progress_monitor(self.catalogue, progress, self.monitors)
-        steering_monitor = find_steering_monitor(self.catalogue, self.control)
-        monitors = {**progress_monitor, **steering_monitor, **self.monitors}
+        monitors = {**progress_monitor, **find_steering_monitor(self.catalogue, self.control), **self.monitors}
         talking = {name: monitor for name, monitor in monitors.items() if monitor.talks}
         self._watchers.start(talking if self.replaying else monitors, partial(EnvironmentView, self))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import Environment
+from sigma_kernel import Environment, every
 from sigma_kernel.contracts import Hook, HookContext, Initialiser, Layer, Metric, live
 from sigma_kernel.errors import (
     SigmaAddressError,
@@ -102,6 +102,14 @@ class Flat(Initialiser):
         return np.full(parameter.shape, self.value)
 
 
+@define(eq=False)
+class Bare(Hook):
+    every = every(1, "iteration")
+
+    def fire(self, context: Any) -> None:
+        context.log("fired")
+
+
 @define(init=False)
 class Own(Metric):
     k: float
@@ -124,6 +132,10 @@ class Own(Metric):
         (lambda: Adam(lr=0.1), "Adam: has no setting 'lr'. Sigma calls it 'learning_rate'."),
         (lambda: Environment(sed=1), "Environment: has no setting 'sed'. Did you mean 'seed'?"),
         (lambda: Gate(), "Gate.units: is missing. It has units, rate, name, share, recompute, least."),
+        (
+            lambda: Bare(),
+            "Bare.every: is missing. The class sets it without its annotation. Write `every: TimeStep = ...`.",
+        ),
         (
             lambda: Gate(3, 0.5, "a"),
             "Gate: too many positional arguments. It has units, rate, name, share, recompute, least.",

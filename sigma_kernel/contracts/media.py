@@ -486,8 +486,7 @@ def describe_media(where: str, value: Media) -> tuple[dict[str, Any], bytes]:
             f"{where}: a {value.kind} of {len(data):,} bytes is left out. Publish a part of at most {MOST_BYTES:,}."
         )
     key = f"{digest_media(data)}.{value.suffix}"
-    about = {"kind": value.kind, "key": key, "size": len(data), "caption": value.caption, "facts": value.facts()}
-    return about, data
+    return {"kind": value.kind, "key": key, "size": len(data), "caption": value.caption, "facts": value.facts()}, data
 
 
 def digest_media(data: bytes) -> str:

@@ -98,7 +98,7 @@ class Objective(Protocol):
         """
 
     def setting(self, address: str, name: str) -> Node:
-        """Return the current value of a live setting for one parameter, as a scalar."""
+        """Return the current value of a live setting for one parameter, or ``""`` for the whole optimiser: a scalar."""
 
     def log_setting(self, address: str, name: str) -> Node:
         """Return the logarithm of a live setting, computed in float64: near 1, a power of it would be too coarse."""
@@ -434,7 +434,6 @@ class Modifier(Change):
         The parameter before its update is ``objective.parameters[address]``. Read live fields with
         ``objective.setting(owner, name)``, slots with ``objective.slot(address, f"{owner}.{name}")``.
         """
-        settings = {name: objective.setting(owner, name) for name in live_settings(self)}
-        modified = self.modify(parameter, settings)
+        modified = self.modify(parameter, {name: objective.setting(owner, name) for name in live_settings(self)})
         expect(isinstance(modified, Node), "modify() must return a node", modified)
         return modified, {}

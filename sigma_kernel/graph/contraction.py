@@ -129,8 +129,7 @@ def _drop_axes(x: Any, axes: Collection[int]) -> Any:
 def _diagonal(x: Any) -> Any:
     """Return the diagonals of the last two axes."""
     *lead, side, _ = x.shape
-    flat = ops.reshape(x, shape=(*lead, side * side))
-    return ops.narrow(flat, len(lead), 0, side * side, side + 1)
+    return ops.narrow(ops.reshape(x, shape=(*lead, side * side)), len(lead), 0, side * side, side + 1)
 
 
 def _find_path(factors: Sequence[Factor], result: Sequence[Label]) -> list[tuple[int, ...]]:

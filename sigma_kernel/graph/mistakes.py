@@ -93,8 +93,7 @@ def _find_mistake(function: Callable[..., Any], arguments: Sequence[Any], settin
     names = [name for name in signature.parameters if name != "self"]
     for name in settings:
         if name not in names:
-            similar = suggest_name(ARGUMENTS.get(name, name), names)
-            return f"there is no argument {name!r}.{similar}"
+            return f"there is no argument {name!r}.{suggest_name(ARGUMENTS.get(name, name), names)}"
     try:
         bound = signature.bind(*arguments, **settings).arguments
     except TypeError as error:

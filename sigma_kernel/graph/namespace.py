@@ -81,7 +81,9 @@ def check_indices(op: str, places: np.ndarray, side: int) -> None:
 
 
 def narrow(ns: Namespace, x: Array, dtype: str) -> Array:
-    """Return float32 numbers rounded to the nearest of a dtype of 16 bits, which the namespace has."""
+    """Return float32 numbers rounded to the nearest of a dtype of 16 bits; raises SigmaGraphError if there is none."""
+    if dtype not in ns.dtypes:
+        raise SigmaGraphError(f"{ns.name}: cannot round to {dtype}. Give its Namespace a function `narrow` that does.")
     return ns.cast(ns.cast(x, dtype), "float32")
 
 

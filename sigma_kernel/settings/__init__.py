@@ -14,7 +14,7 @@ from math import inf, isfinite
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeGuard, get_args
+from typing import Any, ClassVar, Literal, TypeGuard, get_args
 
 from attrs import Attribute, field, fields, frozen, validators
 from attrs.validators import and_ as and_, optional as optional
@@ -25,6 +25,7 @@ from sigma_kernel.scanning import OWN
 
 Check = Callable[[Any, "Attribute[Any]", Any], Any]
 
+_FIELD: Any = type(field())
 _LIMITS = {"low": "at least", "above": "more than", "high": "at most", "below": "less than"}
 _COMPARED = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _DOCUMENTED = re.compile(r"^ {4}(\w++): ?((?:.*+)(?:\n {5,}+.*+)*+)", re.MULTILINE)  # one setting in a docstring
@@ -185,13 +186,22 @@ def check_call(where: str, made: Any, given: Any, settings: Any, kind: type[Sigm
         raise kind(f"{where}: {error}. It has {', '.join(parameters)}.") from error
     for name, p in parameters.items():
         if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD) and name not in there:
-            raise kind(f"{where}.{name}: is missing. It has {', '.join(parameters)}.")
+            bare = any(name in vars(cls).get("_assigned", ()) for cls in getattr(made, "__mro__", ()))
+            typed = f"The class sets it without its annotation. Write `{name}: {p.annotation} = ...`."
+            raise kind(f"{where}.{name}: is missing. {typed if bare else 'It has ' + ', '.join(parameters) + '.'}")
 
 
-class Settled(ABC):  # noqa: B024  its subclasses are abstract
+class Settled(ABC):
     """The base of attrs classes with settings: refuse unknown ones, and other values where ``int`` is declared."""
 
     __slots__ = ()
+    _assigned: ClassVar[frozenset[str]]  # what the body of the class sets; attrs leaves out what it has no type for
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "_assigned" not in vars(cls):  # a class of attrs has those of the one that it replaces
+            own = vars(cls).items()
+            cls._assigned = frozenset(n for n, x in own if not (hasattr(x, "__get__") or type(x) is _FIELD))
 
     @classmethod
     def __attrs_init_subclass__(cls) -> None:

@@ -13,7 +13,7 @@ import pytest
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, meaning, ops, shapes
 from sigma_kernel.graph.meaning import MEANINGS, interpret
-from sigma_kernel.graph.namespace import erf, numpy_namespace, scatter_add
+from sigma_kernel.graph.namespace import Namespace, erf, numpy_namespace, scatter_add
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol, trace
 from sigma_kernel.graph.ops import Op
 from sigma_testing.cases import Sample, samples
@@ -340,6 +340,16 @@ def test_a_dtype_that_a_namespace_lacks_is_refused_by_name():
     graph = trace(lambda x: ops.cast(x, dtype="bfloat16"), Spec((2,)))
     with pytest.raises(SigmaGraphError, match=r"numpy: does not support bfloat16. Use one of: float16, float32"):
         interpret(graph, NUMPY)(np.ones(2, "f4"))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_rounding_to_16_bits_that_a_namespace_lacks_names_the_argument_that_it_needs(dtype):
+    graph = trace(lambda x: ops.reduce_precision(x, dtype=dtype), Spec((2,)))
+    types, x = {name: getattr(np, name) for name in ("float32", "int32", "uint32", "bool")}, np.ones(2, "f4")
+    with pytest.raises(SigmaGraphError, match=f"mine: cannot round to {dtype}. Give its Namespace a function `narrow`"):
+        interpret(graph, Namespace("mine", np, types, np.int64))(x)
+    own = Namespace("mine", np, types, np.int64, narrow=lambda ns, x, dtype: NUMPY.narrow(NUMPY, x, dtype))
+    np.testing.assert_array_equal(interpret(graph, own)(x)[0], x)
 
 
 def test_an_op_without_meaning_and_expansion_is_refused_by_name():

@@ -248,17 +248,25 @@ class Aim:
         return self.draft.key(f"{self.head}:{name}")
 
     def setting(self, address: str, name: str) -> Node:
-        """Return the live setting of one parameter; raise SigmaConfigError if the optimiser has none of that name."""
-        if address in self.parameters and name not in self._live_names:
+        """Return the live setting of one parameter; without an address, of the whole optimiser: that of the first one.
+
+        Raises SigmaConfigError if the optimiser has none of that name.
+        """
+        if (not address or address in self.parameters) and name not in self._live_names:
             called = type(self.draft.model.optimisers[self.head].type).__name__
             hint = suggest_name(name, self._live_names, "There are:")
             raise SigmaConfigError(f"{self.head}: {called} has no live setting {name!r}.{hint}")
-        return self.draft.live(f"{self.head}.{address}.{name}")
+        return self.draft.live(f"{self.head}.{address or self._first_address}.{name}")
 
     def log_setting(self, address: str, name: str) -> Node:
         """Return the logarithm of a live setting."""
         self.setting(address, name)
-        return self.draft.live(f"{self.head}.{address}.{name}{LOG}")
+        return self.draft.live(f"{self.head}.{address or self._first_address}.{name}{LOG}")
+
+    @cached_property
+    def _first_address(self) -> str:
+        """Return the parameter whose settings are those that the address of the whole optimiser shows."""
+        return next(iter(self.draft.model.tuned_parameters(self.head)))
 
     @cached_property
     def _live_names(self) -> Collection[str]:

@@ -35,8 +35,9 @@ FEW = 3  # iterations before and after the command
 class CommandSuite(Suite):
     """Conformance tests of a command: inherit, and override :meth:`make`; also :meth:`environment` for another network.
 
-    The command has to change the trainer of the environment after three iterations. One that ``concerns`` training in
-    progress is only made, checked and sent.
+    The command is sent to the trainer of the environment after three iterations. One that is ``undoable``, as commands
+    are by default, has to change it then; one with ``undoable = False`` need not, such as one that only notes something
+    in the journal. One that ``concerns`` training in progress is only made, checked and sent.
     """
 
     @abstractmethod

@@ -50,7 +50,10 @@ Setting = tuple[str, str]  # an address, or ``transforms.<name>``, and the name 
 
 ZERO = constant(0, "uint32")
 RATE = "learning_rate"
-USE = "Use it, declare it no more, or let make() return an optimiser whose steps depend on it"
+USE = "Use it, declare it no more, or let make() return"
+STEPS = "an optimiser whose first steps depend on it, with another value of it or of others"
+GRADIENTS = "a transform with another value of it, such as a limit below 100: gradients are START times 100"
+VALUES = "a modifier with another value of it, such as a limit below 100: the values are around 100"
 
 # -- a small objective -------------------------------------------------------------------------------------------------
 START: Values = {
@@ -111,8 +114,9 @@ class SmallObjective:
         return [(constant(1.0, self.iteration.dtype), self.gradients())]
 
     def setting(self, address: str, name: str) -> Node:
-        """Return the input for a setting."""
-        return self.settings.setdefault((address, name), symbol((), self.iteration.dtype, f"{address}.{name}"))
+        """Return the input for a setting; without an address, of the whole optimiser: that of the first parameter."""
+        owner = address or next(iter(self.parameters))
+        return self.settings.setdefault((owner, name), symbol((), self.iteration.dtype, f"{owner}.{name}"))
 
     def log_setting(self, address: str, name: str) -> Node:
         """Return the input for the logarithm of a setting."""
@@ -264,7 +268,12 @@ def _build_update(optimiser: Optimiser, objective: SmallObjective) -> Update:
     if undeclared:
         where = f"optimiser: update() returns {', '.join(undeclared)}, which slots() does not declare"
         raise SigmaComponentError(f"{where} (declared are {names}). Declare it, or do not return it.")
-    return optimiser.complete_update(update, given)
+    done, live = optimiser.complete_update(update, given), live_settings(optimiser)
+    for owner, name in objective.settings:
+        if owner not in optimiser.changes and name.removesuffix(LOG) not in live:
+            where = f"optimiser: {type(optimiser).__name__} has no live setting {name!r}"
+            raise SigmaConfigError(f"{where}. Declare it with live(), or correct the name.")
+    return done
 
 
 @define(eq=False)
@@ -411,12 +420,14 @@ class OptimiserSuite(DeterministicSuite):
         asked = {name for _, name in Trial(optimiser).objective.settings}
         for name, setting in live_settings(optimiser).items():
             setting.check(name, getattr(optimiser, name))
-            assert name in asked
+            assert name in asked, f"{name} is not read. Read it, or declare it no more"
 
     def test_every_live_setting_has_an_effect(self) -> None:
-        """Use every live setting, or declare it no more; some matter only while the learning rate varies."""
+        """Let each live setting change the first steps, at a constant or at a rising learning rate."""
         for name, other in _other_values(self.make()).items():
-            assert any(self._has_effect(name, other, rises) for rises in (False, True)), f"{name} is ignored. {USE}"
+            assert any(self._has_effect(name, other, rises) for rises in (False, True)), (
+                f"{name} is ignored. {USE} {STEPS}"
+            )
 
     def _has_effect(self, name: str, other: float, rises: bool) -> bool:
         """Return whether another value of a setting gives other parameters, at a constant or a rising learning rate."""
@@ -626,13 +637,14 @@ class TransformSuite(DeterministicSuite):
             np.testing.assert_allclose(after, usual[address][1], rtol=1e-12, err_msg=address)
 
     def test_every_live_setting_has_an_effect(self) -> None:
-        """Use every live setting, or declare it no more."""
+        """Let each live setting change gradients around 100."""
         gradients = {address: value * 100.0 for address, value in START.items()}
         for name, other in _other_values(self.make()).items():
             usual, changed = (
                 transform_gradients(x, gradients) for x in (self.make(), _replace_setting(self.make(), name, other))
             )
-            assert any(not np.array_equal(usual[a][1], changed[a][1]) for a in START), f"{name} is ignored"
+            different = any(not np.array_equal(usual[a][1], changed[a][1]) for a in START)
+            assert different, f"{name} is ignored. {USE} {GRADIENTS}"
 
 
 class ModifierSuite(DeterministicSuite):
@@ -676,7 +688,7 @@ class ModifierSuite(DeterministicSuite):
             np.testing.assert_allclose(self.apply_modifier(self.make(), once), once, rtol=1e-9)
 
     def test_it_modifies_something_and_every_live_setting_has_an_effect(self) -> None:
-        """Use every live setting, from `settings`, on values around 100."""
+        """Let it, and each live setting in `settings`, change values around 100."""
         values = 100.0 * np.random.default_rng(0).normal(size=(5, 3))
         usual = self.apply_modifier(self.make(), values)
         assert np.array_equal(usual, values) != self.modifies, (
@@ -684,7 +696,7 @@ class ModifierSuite(DeterministicSuite):
         )
         for name, other in _other_values(self.make()).items() if self.modifies else ():
             changed = self.apply_modifier(_replace_setting(self.make(), name, other), values)
-            assert not np.array_equal(changed, usual), f"{name} is ignored"
+            assert not np.array_equal(changed, usual), f"{name} is ignored. {USE} {VALUES}"
 
     def test_equal_parameters_give_equal_bits(self) -> None:
         """Depend on the parameter and on slots alone."""

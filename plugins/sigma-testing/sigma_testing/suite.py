@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import getdoc
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ import pytest
 
 from sigma_kernel.errors import component_name, error_text
 from sigma_testing.guard import SECONDS, guard
+from sigma_testing.saving import find_unsaved
 
 FAILURES = (Exception, pytest.fail.Exception)
 FIRST = "test_it_can_be_made_and_used"
@@ -110,6 +111,32 @@ class Suite(ABC):
         every = [vars(cls) for cls in (component if isinstance(component, type) else type(component)).__mro__]
         names = [name for members in every for name, value in members.items() if type(value) is type(attrs.field())]
         assert not names, f"{', '.join(names)}: declared with field() or live() in a class that attrs did not make"
+        bare = _bare_settings(type(component))
+        assert not bare, (
+            f"{', '.join(bare)}: set in the class without its annotation, which changes no setting. Annotate it as "
+            "where it was declared: `priority: int = 5`"
+        )
+
+    def test_its_settings_can_be_saved_and_loaded(self) -> None:
+        """Let a file of a run hold each setting, so that `trainer.save()` can write it, and a resume read it."""
+        unsaved = find_unsaved(self.make())
+        assert not unsaved, unsaved
+
+
+def _bare_settings(cls: Any) -> list[str]:
+    """Return the settings that a class sets in its body without their annotations, and does not change by that."""
+    return [f.name for f in attrs.fields(cls) if _is_bare(cls, f.name)] if attrs.has(cls) else []
+
+
+def _is_bare(cls: Any, name: str) -> bool:
+    """Return whether the nearest class that has a setting in its body does not declare it."""
+    for part in cls.__mro__:
+        own: Mapping[str, Any] = attrs.fields_dict(part) if "__attrs_attrs__" in vars(part) else {}
+        if name in own and not own[name].inherited:
+            return False
+        if name in vars(part).get("_assigned", ()):
+            return True
+    return False
 
 
 for _name in [name for name in vars(Suite) if name.startswith("test_")]:

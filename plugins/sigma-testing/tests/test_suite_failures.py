@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from attrs import define, frozen
+from attrs import define, field, frozen
 
 import sigma_testing as testing
+from sigma_kernel.clock import TimeStep, every
 from sigma_kernel.contracts import (
     Context,
+    Hook,
+    HookContext,
     Iterator,
     Layer,
     Merger,
     Modifier,
     Parameter,
+    Preprocessor,
     Schedule,
     live,
 )
 from sigma_kernel.graph import Node, Spec
+from sigma_kernel.plugins.catalogue import Catalogue
+from sigma_kernel.plugins.discovery import Plugin
+from sigma_kernel.plugins.specs import Component
 from sigma_testing import (
+    HookSuite,
     IteratorSuite,
     LayerSuite,
     MergerSuite,
     ModifierSuite,
+    PreprocessorSuite,
     ScheduleSuite,
     Suite,
+    saving,
 )
 
 from .faults import FAILURES
@@ -98,6 +109,15 @@ class OfModifier(ModifierSuite):
         return Nothing()
 
 
+@define(eq=False)
+class Bare(Hook):
+    every: TimeStep = every(1, "iteration")
+    priority = 5  # which no setting has then
+
+    def fire(self, context: HookContext) -> None:
+        context.log("fired")
+
+
 class OfSchedule(ScheduleSuite):
     def make(self) -> Schedule:
         return Single()
@@ -114,6 +134,11 @@ class OfMerger(MergerSuite):
 
     def test_of_a_persons_own(self) -> None:
         raise AssertionError("as it is")
+
+
+class OfHook(HookSuite):
+    def make(self) -> Hook:
+        return Bare()
 
 
 def said(suite: Suite, test: str, **given: Any) -> str:
@@ -133,6 +158,9 @@ MISSING = f"layer 0-it ({HERE}.Misspelt): KeyError: 'weight'. Correct its code"
         (of(Undecorated), "test_its_settings_are_fields_of_its_class",
          f"{HERE}.Undecorated: expected that its settings are fields of its class, but: rate: declared with field() or "
          "live() in a class that attrs did not make. Decorate the class with attrs.define or attrs.frozen."),
+        (OfHook(), "test_its_settings_are_fields_of_its_class",
+         f"{HERE}.Bare: expected that its settings are fields of its class, but: priority: set in the class without "
+         "its annotation, which changes no setting. Annotate it as where it was declared: `priority: int = 5`."),
         (of(Unmakeable), "test_it_can_be_made_and_used",
          "OfLayer: expected that it can be made and used, but: ValueError: no such gate. Correct what it raises: the "
          "other tests need it."),
@@ -143,7 +171,7 @@ MISSING = f"layer 0-it ({HERE}.Misspelt): KeyError: 'weight'. Correct its code"
          f"OfLayer: it cannot be made and used ({MISSING}); see test_it_can_be_made_and_used"),
         (OfModifier(), "test_it_modifies_something_and_every_live_setting_has_an_effect",
          f"{HERE}.Nothing: expected that it modifies something and every live setting has an effect, but: values "
-         "around 100 stay as they are. Use every live setting, from `settings`, on values around 100."),
+         "around 100 stay as they are. Let it, and each live setting in `settings`, change values around 100."),
         (OfSchedule(), "test_there_is_one_finite_factor_for_each_iteration",
          f"{HERE}.Single: expected that there is one finite factor for each iteration, but: factors of 40 iterations "
          "are float32 of shape (40,). Return float64, one factor per iteration."),
@@ -192,3 +220,56 @@ def test_every_test_of_a_suite_says_what_to_do_in_one_sentence(suite: type) -> N
     silent = [test.__name__ for test in tests if not (test.__doc__ or "").rstrip().endswith(".")]
     assert tests
     assert silent == []
+
+
+# -- what files of runs hold -------------------------------------------------------------------------------------------
+@frozen
+class Shifted(Preprocessor):
+    """Values minus a setting, which a file may not hold."""
+
+    by: Any = 1.0
+
+    def fit(self, blocks: Any) -> dict[str, np.ndarray]:
+        return {}
+
+    def apply(self, values: np.ndarray, state: Mapping[str, np.ndarray]) -> np.ndarray:
+        return values - np.float32(1.0)
+
+
+@frozen
+class Converted(Shifted):
+    """As above, with an array that is loaded as one."""
+
+    by: Any = field(default=0.0, converter=np.asarray)
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (Shifted(2.5), ""),
+        (Shifted((1, [2.0, None], {"a": True})), ""),
+        (Shifted(Path("rows.csv")), "by = PosixPath('rows.csv') is loaded as 'rows.csv'. Convert it"),
+        (Shifted({"a", "b"}), "cannot be saved (an object of set cannot be imported by a name"),
+        (Shifted(b"ab"), "by = b'ab' cannot be saved (an object of bytes cannot be imported by a name"),
+        (Shifted({1: 2.0}), "by = {1: 2.0} is loaded as {'1': 2.0}. Convert it, as with field(converter=...)"),
+        (Shifted(np.ones(2)), "by = array([1., 1.]) is loaded as [1.0, 1.0]. Convert it"),
+        (Converted([1.0, 2.0]), ""),
+        (Shifted(lambda x: x), ""),  # which has no name: nothing is compared
+    ],
+)
+def test_a_setting_that_a_file_of_a_run_does_not_hold_is_named(
+    made: Preprocessor, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class OfPreprocessor(PreprocessorSuite):
+        def make(self) -> Preprocessor:
+            return made
+
+        def values(self) -> np.ndarray:
+            return np.ones((4, 2), np.float32)
+
+    records = [Component("preprocessor", n, f"{HERE}:{n.title()}", "Shift.", "acme") for n in ("shifted", "converted")]
+    monkeypatch.setattr(saving, "catalogue", lambda: Catalogue([Plugin("acme", "1", components=records)]))
+    if words:
+        assert words in said(OfPreprocessor(), "test_its_settings_can_be_saved_and_loaded")
+    else:
+        OfPreprocessor().test_its_settings_can_be_saved_and_loaded()

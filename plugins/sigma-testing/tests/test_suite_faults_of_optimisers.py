@@ -26,7 +26,7 @@ from sigma_kernel import (
     functions as f,
     live,
 )
-from sigma_kernel.errors import SigmaComponentError
+from sigma_kernel.errors import SigmaComponentError, SigmaConfigError
 from sigma_kernel.graph.node import symbol
 from sigma_testing import (
     Bowl,
@@ -328,6 +328,43 @@ def test_an_optimiser_with_another_name_or_type_is_told_what_to_change(
             run()
 
 
+@define(eq=False)
+class Whole(Optimiser):
+    """Steps with a rate of the whole optimiser, which is asked for by a name that may be none of a live setting."""
+
+    rate: float = live(0.5, low=0.0, below=1.0)
+    plain: float = 0.5
+    asked: str = "rate"
+
+    def build(self, objective: Any) -> Update:
+        rate = objective.setting("", self.asked) - f.exp(objective.log_setting("", "rate")) * 0.5
+        return Update({a: objective.parameters[a] - rate * g for a, g in objective.gradients().items()})
+
+
+def test_the_setting_of_the_whole_optimiser_is_the_same_for_each_parameter() -> None:
+    class Suite(OptimiserSuite):
+        def make(self) -> Optimiser:
+            return Whole()
+
+        def expected_steps(self, bowl: Bowl) -> list[np.ndarray]:
+            return [bowl.start - 0.25 * bowl.gradient(bowl.start)]
+
+    check_caught(Suite(), "")
+    first, other = "0-dense.weights", "1-dense.weights"
+    usual, whole, last = (Trial(Whole(), overrides=x) for x in ({}, {(first, "rate"): 0.8}, {(other, "rate"): 0.8}))
+    for trial in (usual, whole, last):
+        trial.run(1)
+    assert {a for a in usual.values if not np.array_equal(usual.values[a], whole.values[a])} == {*usual.values}
+    assert {a for a in usual.values if not np.array_equal(usual.values[a], last.values[a])} == set()
+
+
+@pytest.mark.parametrize("asked", ["plain", "rat"])
+def test_a_trial_refuses_a_setting_that_is_not_live_as_a_run_does(asked: str) -> None:
+    for run in (lambda x: Trial(x), lambda x: run_steps(x, np.ones(2), np.ones((1, 2)))):
+        with pytest.raises(SigmaConfigError, match=f"Whole has no live setting '{asked}'. Declare it with live"):
+            run(Whole(asked=asked))
+
+
 # -- transforms and modifiers ------------------------------------------------------------------------------------------
 @define(eq=False)
 class Clips(Transform):
@@ -406,6 +443,43 @@ def test_a_fault_in_a_modifier_is_caught(name: str) -> None:
             return MODIFIERS[name][0]()
 
     check_caught(Suite(), MODIFIERS[name][1])
+
+
+def test_suites_name_the_remedies_for_a_live_setting_that_has_no_effect() -> None:
+    class Steps(OptimiserSuite):
+        def make(self) -> Optimiser:
+            return Heavy(lambda g, p, v, step, rate, friction: (p - rate * g, v + g))
+
+    class Gradients(TransformSuite):
+        def make(self) -> Transform:
+            return Clips(limit=1e9)
+
+    class Values(ModifierSuite):
+        def make(self) -> Modifier:
+            return Limits(lambda p, most: f.clip(p, -2.0, f.maximum(most, 1e9)))
+
+    tests = {
+        "friction": Steps().test_every_live_setting_has_an_effect,
+        "limit": Gradients().test_every_live_setting_has_an_effect,
+        "most": Values().test_it_modifies_something_and_every_live_setting_has_an_effect,
+    }
+    for name, test in tests.items():
+        rule = rf"{name} is ignored. Use it, declare it no more, or let make\(\) return an? \w+ .* another value of it"
+        with pytest.raises(AssertionError, match=rule):
+            test()
+
+
+def test_a_live_setting_that_is_not_read_is_named() -> None:
+    @define(eq=False)
+    class Fixed(Whole):
+        more: float = live(1.0)
+
+    class Unread(OptimiserSuite):
+        def make(self) -> Optimiser:
+            return Fixed()
+
+    with pytest.raises(AssertionError, match="but: more is not read. Read it, or declare it no more"):
+        Unread().test_live_settings_are_inputs_within_their_ranges()
 
 
 class Halved(Modifier):

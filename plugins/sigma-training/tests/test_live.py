@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from attrs import define, evolve, field
 
+from sigma_kernel import functions as f
 from sigma_kernel.clock import TimeStep, every
-from sigma_kernel.contracts import Hook, HookContext, Objective, Schedule, Transform, live
+from sigma_kernel.contracts import Hook, HookContext, Objective, Optimiser, Schedule, Transform, Update, live
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_kernel.graph.node import Node
@@ -173,6 +174,37 @@ def test_settings_of_transforms_are_live(deep: Deep, momentum: Any) -> None:
         sigma.set("trainer.optimiser.transforms.scale.by", 2.0)
         trainer.fit(iterations=1)
     assert [rates["1-dense.bias"] for rates in watch.rates] == pytest.approx([0.3, 0.2], abs=1e-6)
+
+
+@define(eq=False, kw_only=True)
+class Whole(Optimiser):
+    """Gradient descent at a rate of the whole optimiser, asked for by a name."""
+
+    rate: float = live(0.1, low=0.0, below=1.0)
+    asked: str = "rate"
+
+    def build(self, objective: Objective) -> Update:
+        rate = objective.setting("", self.asked) - 0.5 * f.exp(objective.log_setting("", "rate"))
+        return Update({a: objective.parameters[a] - rate * g for a, g in objective.gradients().items()})
+
+
+@pytest.mark.parametrize("frozen", ["", "1-dense.weights"])
+def test_a_setting_of_the_whole_optimiser_is_live_and_the_same_for_all_parameters(deep: Deep, frozen: str) -> None:
+    rules = {"x": {"match": frozen, "frozen": True}} if frozen else {}
+    watch, optimiser = Watch(), Whole(settings=rules, schedules={"rate": Halving()})
+    with deep(precision="float64", optimiser=optimiser, hooks={"watch": watch}) as sigma:
+        trainer = sigma.trainer("trainer")
+        trainer.fit(iterations=1)
+        sigma.set("trainer.optimiser.rate", 0.4)
+        trainer.fit(iterations=1)
+        assert sigma.get("trainer.optimiser.rate") == 0.4
+    assert [{*rates.values()} for rates in watch.rates] == [{0.05}, {0.1}]  # half of 0.1, and of 0.4 times 0.5
+
+
+def test_a_setting_of_the_whole_optimiser_that_is_not_live_is_refused_by_name(deep: Deep) -> None:
+    with deep(optimiser=Whole(asked="rat")) as sigma, pytest.raises(SigmaConfigError) as error:
+        sigma.trainer("trainer").fit(iterations=1)
+    assert "optimiser: Whole has no live setting 'rat'. Did you mean 'rate'?" in str(error.value)
 
 
 # -- freezing ----------------------------------------------------------------------------------------------------------
