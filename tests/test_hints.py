@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from attrs import define, field
 
+from sigma_data import Csv, Mnist
 from sigma_kernel import Environment, every
 from sigma_kernel.contracts import Hook, HookContext, Initialiser, Layer, Metric, live
 from sigma_kernel.errors import (
@@ -25,6 +26,7 @@ from sigma_kernel.plugins.catalogue import catalogue
 from sigma_layers import Dense, Dropout, Input, SoftmaxCrossEntropy
 from sigma_optimisers import Adam
 from sigma_testing import NullBackend
+from sigma_text import Text
 from sigma_training.history.metrics import History
 
 
@@ -79,6 +81,27 @@ def test_names_of_other_libraries_lead_to_components_and_settings_that_exist() -
             name, _, setting = theirs.partition("=")
             assert not setting or setting in [f.alias for f in made.__attrs_attrs__], f"{one.full_name}: {theirs}"
             assert setting or name not in [other.name for other in catalogue().components(one.kind)]
+
+
+# -- settings of data sets ---------------------------------------------------------------------------------------------
+@pytest.mark.rooms
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Text("a.txt", lenght=40), "Text: has no setting 'lenght'. Did you mean 'length'?"),
+        (lambda: Text("a.txt", context=40), "Text: has no setting 'context'. Sigma calls it 'length'."),
+        (lambda: Text(length=40), "Text.path: is missing. It has path,"),
+        (lambda: Csv("a.csv", "y", splits={}), "Csv: has no setting 'splits'. Did you mean 'split'?"),
+        (lambda: Csv("a.csv"), "Csv.target: is missing. It has path, target,"),
+        (lambda: Mnist("a", "b"), "Mnist: too many positional arguments. It has "),
+        (lambda: Csv("a.csv", "y", seed=1.5), "Csv.seed: must be a whole number (got 1.5). Use // or int()."),
+    ],
+)
+def test_a_data_set_of_python_is_refused_with_its_settings(make: Callable[[], Any], words: str) -> None:
+    catalogue().components()  # which have names of other libraries
+    with pytest.raises(SigmaConfigError) as caught:
+        make()
+    assert str(caught.value).startswith(words)
 
 
 # -- settings in Python ------------------------------------------------------------------------------------------------

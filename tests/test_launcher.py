@@ -23,7 +23,7 @@ from sigma_kernel.plugins import catalogue as lookup, rooms
 from sigma_kernel.plugins.catalogue import catalogue, load
 from sigma_kernel.plugins.discovery import find
 from sigma_kernel.plugins.specs import KINDS
-from sigma_run.launcher.group import COMMANDS, main, sigma
+from sigma_run.launcher.group import COMMANDS, GROUPS, main, sigma
 from sigma_run.launcher.output import document
 
 SCALE = '"layer", "scale_x", "acme_layers.scale:Scale", "Multiply by one number."'
@@ -231,6 +231,20 @@ def test_an_object_that_is_not_a_command_is_reported(distribution, capsys):
 def test_a_misspelt_command_suggests_similar_names(capsys):
     assert main(["rnu"]) == 2
     assert "There is no command 'rnu'. Did you mean 'run'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "calls"),
+    [("doctor", "`sigma plugins doctor`"), ("show", "`sigma data show` or `sigma plugins show`")],
+)
+def test_a_command_of_a_group_is_suggested_with_its_group(capsys, name, calls):
+    assert main([name]) == 2
+    assert f"There is no command {name!r}. Did you mean {calls}?" in capsys.readouterr().err
+
+
+def test_the_groups_are_all_commands_that_have_commands():
+    groups = [name for name, component in COMMANDS.items() if isinstance(load(component), click.Group)]
+    assert groups == [*GROUPS]
 
 
 def test_an_unknown_command_is_a_usage_error(capsys):

@@ -347,6 +347,22 @@ def test_a_component_that_cannot_be_imported_names_distribution_and_remedy(distr
     assert why in str(caught.value)
 
 
+@pytest.mark.parametrize("needs", [["Not.There>=2"], ["pluggy", "not-there; extra == 'fast'"]])
+def test_a_requirement_that_is_missing_is_the_remedy_for_what_imports_it(distribution, needs):
+    distribution("acme-layers", SCALE, scale="import not_there", requires=needs)
+    with pytest.raises(SigmaPluginError) as caught:
+        catalogue().load("layer", "scale_x")
+    reason = "(ModuleNotFoundError: No module named 'not_there')"
+    assert str(caught.value).endswith(f"{reason}. It requires not-there: python -m pip install not-there")
+
+
+@pytest.mark.parametrize("source", ["from pluggy import not_there", "import pluggy.not_there", "import not_there"])
+def test_a_requirement_that_is_there_or_stated_nowhere_is_not_the_remedy(distribution, source):
+    distribution("acme-layers", SCALE, scale=source, requires=["pluggy", "other"])
+    with pytest.raises(SigmaPluginError, match=r"Reinstall it: .* --force-reinstall acme-layers$"):
+        catalogue().load("layer", "scale_x")
+
+
 def test_an_interrupt_while_a_component_is_imported_stays_an_interrupt(distribution):
     distribution("acme-layers", SCALE, scale="raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):

@@ -21,6 +21,7 @@ from sigma_data.examining.rules import RULES
 from sigma_kernel import catalogue
 from sigma_kernel.graph import OPS, Op
 from sigma_kernel.plugins import rooms
+from sigma_kernel.plugins.specs import KINDS
 from sigma_run import describe
 
 pytestmark = pytest.mark.rooms
@@ -45,6 +46,18 @@ def test_every_component_of_the_rooms_has_a_section():
     shown = set(re.findall(r"^### `(.*)`$", pages, re.MULTILINE))
     assert shown == {one.name for kind in kinds for one in components.offered(kind)}
     assert "- `patience` (a whole number, default `5`): Firings without an improvement" in pages
+
+
+def test_every_kind_of_component_leads_to_its_page_or_section():
+    page = generated.expanded((DOCS / "kinds" / "index.md").read_text())
+    links = dict(re.findall(r"^\| \[`(\w+)`\]\((\S+)\) \|", page, re.MULTILINE))
+    assert links.keys() == KINDS.keys()
+    headings = re.findall(r"^##+ (.*)$", (DOCS / "plugins.md").read_text(), re.MULTILINE)
+    sections = {f"../plugins.md#{heading.lower().replace(' ', '-')}" for heading in headings}
+    pages = sorted(path.name for path in DOCS.glob("kinds/*.md") if path.name != "index.md")
+    assert {*links.values()} <= {*sections, *pages}
+    assert re.findall(r"^\| \[\]\(([a-z]+\.md)\) \|", page, re.MULTILINE) == pages
+    assert [f"{name}.md" for name in page.partition(":hidden:")[2].split()[:-1]] == pages
 
 
 @pytest.mark.rooms

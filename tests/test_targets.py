@@ -9,14 +9,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from attrs import frozen
 
-from sigma_data import Arrays, Csv
-from sigma_kernel import Environment, functions as f
+from sigma_data import Arrays, Column, Columns, Csv, Records
+from sigma_kernel import Environment, Reader, Source, functions as f
 from sigma_kernel.errors import SigmaDataError
-from sigma_layers import BinaryCrossEntropy, FunctionCost, Input, Output, SoftmaxCrossEntropy, SquaredDifference
+from sigma_kernel.graph import Spec
+from sigma_layers import (
+    BinaryCrossEntropy,
+    FunctionCost,
+    Input,
+    MultiClassHinge,
+    Output,
+    SoftmaxCrossEntropy,
+    SquaredDifference,
+)
 from sigma_optimisers import GradientDescent
 from sigma_run import load
 from sigma_run.launcher.group import main
+from sigma_testing import Memory
+
+CLASSES = Columns({"inputs": Column("inputs"), "targets": Column("targets", dtype="class")})
 
 # age, sex, body mass index, blood pressure and the progression of diabetes after a year: the first rows of Efron,
 # Hastie, Johnstone, Tibshirani, Least Angle Regression, 2004, as scikit-learn has them
@@ -158,6 +171,49 @@ def test_fractions_are_refused_with_the_cost_that_fits(tmp_path: Path) -> None:
 def test_labels_of_an_array_are_indices_and_negative_ones_are_refused() -> None:
     with pytest.raises(SigmaDataError, match=r"label -1 is not one of 2 classes\. Labels are integers from 0 to 1"):
         shares(2, splits(training=[-1, 1]))
+
+
+@frozen
+class Signs(Reader):
+    """Read labels of -1 and +1, as files of support vector machines have them."""
+
+    def read(self, source: Source) -> dict[str, np.ndarray]:
+        return {"inputs": np.zeros((4, 1)), "targets": np.array([-1.0, 1.0, 1.0, 1.0])}
+
+
+@pytest.mark.parametrize("network", [
+    Input(1) + Output(2) + SoftmaxCrossEntropy(), Input(1) + Output(2) + MultiClassHinge(),
+    Input(1) + Output(1) + BinaryCrossEntropy(),
+])  # fmt: skip
+@pytest.mark.parametrize("column", [False, True])
+def test_labels_of_other_numbers_become_classes_as_the_error_says(network: Any, column: bool) -> None:
+    labels = Signs().read(Memory(b""))["targets"]
+    labels = labels[:, None] if column else labels
+    with pytest.raises(SigmaDataError) as raised:
+        trained(network, (np.zeros((4, 1)), labels))
+    ways = 'as words, labels.astype(str), or by the extractor columns with dtype = "class"'
+    assert str(raised.value).endswith(f" These 2 values become classes {ways}.")
+    trained(network, (np.zeros((4, 1)), labels.astype(str)))
+    trained(network, Records(Memory(b""), Signs(), CLASSES, split={"training": 1.0}))
+
+
+def test_signs_as_words_and_by_an_extractor_are_learned_in_their_order() -> None:
+    assert shares(2, splits(training=np.array([-1, 1, 1, 1]).astype(str)))[0] == pytest.approx([0.25, 0.75], abs=2e-3)
+    data = Records(Memory(b""), Signs(), CLASSES, split={"training": 1.0})
+    assert shares(2, data)[0] == pytest.approx([0.25, 0.75], abs=2e-3)
+
+
+@pytest.mark.parametrize(("cost", "output", "labels"), [
+    (SoftmaxCrossEntropy(), (2,), [-1, 1, 2]), (SoftmaxCrossEntropy(), (2,), [-0.5, 1.0, 1.0]),
+    (SoftmaxCrossEntropy(), (2, 2), [[-1, 1], [1, 1]]), (BinaryCrossEntropy(), (1,), [-1, 1, 0]),
+    (BinaryCrossEntropy(), (2,), [[-1, 1], [1, 1]]),
+])  # fmt: skip
+def test_words_are_not_advised_for_values_that_they_would_not_make_the_classes(
+    cost: Any, output: tuple[int, ...], labels: list[Any]
+) -> None:
+    with pytest.raises(SigmaDataError) as raised:
+        cost.check(np.array(labels), Spec(output))
+    assert "as words" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("cells", "wanted"), [("1,1,1,1", 1.0), ("1,2,2,2", 0.75), ("no,yes,yes,yes", 0.75)])

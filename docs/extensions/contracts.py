@@ -11,6 +11,33 @@ from sigma_kernel import contracts
 from sigma_kernel.plugins.specs import KINDS
 from sigma_run.launcher.scaffold import Owner, texts
 
+PLUGINS = "../plugins.md#"
+SECTIONS = {  # of the page about plugins, by the kinds that have no page of their own
+    "activation": "an-activation",
+    "augmentation": "an-augmentation",
+    "backend": "a-backend",
+    "chart": "a-chart",
+    "command": "commands",
+    "configuration": "a-format-of-configurations",
+    "criterion": "a-criterion",
+    "encoder": "an-encoder",
+    "exporter": "an-exporter",
+    "extractor": "an-extractor",
+    "generator": "a-generator",
+    "hook": "a-hook",
+    "inspector": "an-inspector",
+    "layer": "a-layer",
+    "lowering": "kernels-of-an-op",
+    "metric": "a-metric",
+    "op": "an-op",
+    "optimiser": "an-optimiser",
+    "recipe": "a-recipe",
+    "store": "a-store",
+    "trainer": "a-trainer",
+    "verb": "a-command-of-sigma",
+}
+SHARED = {"modifier": "transform"}  # kinds on the page of another
+
 
 def text(name: str) -> str:
     """Return the base class of a contract as MyST: what it is, and the methods to write and to override."""
@@ -43,8 +70,13 @@ def template(name: str) -> str:
 
 
 def table(_: str = "") -> str:
-    """Return a table of all kinds with their contracts and the command that begins a plugin, as MyST."""
+    """Return a table of all kinds: where they are described, their contracts, and the command that begins a plugin."""
     named = {kind: ", ".join(f"`{name}`" for name in classes.split()) for kind, classes in sorted(KINDS.items())}
     command = "sigma plugins new NAME --kind"
-    rows = [f"| `{kind}` | {row or 'a callable'} | `{command} {kind}` |" for kind, row in named.items()]
+    rows = [f"| [`{kind}`]({link(kind)}) | {row or 'a callable'} | `{command} {kind}` |" for kind, row in named.items()]
     return "\n".join(["| kind | contract | a new plugin |", "|---|---|---|", *rows])
+
+
+def link(kind: str) -> str:
+    """Return where a kind is described, from the folder of the pages about kinds."""
+    return f"{PLUGINS}{SECTIONS[kind]}" if kind in SECTIONS else f"{SHARED.get(kind, kind)}.md"

@@ -241,7 +241,10 @@ def load(component: Component) -> Any:
         if type(error) is KeyboardInterrupt:
             raise
         where = f"{component.kind} {component.full_name!r}: {component.path}"
+        missing = normal(error.name or "") if isinstance(error, ModuleNotFoundError) else ""
         remedy = f"Reinstall it: {rooms.install(component.distribution, '--force-reinstall')}"
+        if missing in requires(component.distribution, extras=True):
+            remedy = f"It requires {missing}: {rooms.install(missing)}"
         raise SigmaPluginError(f"{where} cannot be loaded ({reason(error)}). {remedy}") from error
 
 

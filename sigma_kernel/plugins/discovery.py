@@ -65,13 +65,16 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]++", "-", name).lower()
 
 
-def requires(name: str) -> list[str]:
-    """Return the normalised names of the distributions that an installed one requires; none if it is not installed."""
+def requires(name: str, extras: bool = False) -> list[str]:
+    """Return the normalised names of the distributions that an installed one requires; none if it is not installed.
+
+    Those of its extras are left out unless ``extras`` is True.
+    """
     try:
         stated = metadata.requires(name) or []
     except metadata.PackageNotFoundError:
         return []
-    return [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in stated if "extra ==" not in text]
+    return [normal(re.split(r"[^\w.-]", text, maxsplit=1)[0]) for text in stated if extras or "extra ==" not in text]
 
 
 def list_installed() -> set[str]:

@@ -11,7 +11,7 @@ from sigma_kernel import functions as f
 from sigma_kernel.contracts import Context, CostLayer, Totals
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph import Node, Spec
-from sigma_layers.targets import alike, check_shape, first_bad, mean, warn_of_a_second
+from sigma_layers.targets import advise_words, alike, check_shape, first_bad, mean, warn_of_a_second
 
 
 @define(eq=False)
@@ -45,5 +45,5 @@ class BinaryCrossEntropy(CostLayer):
             place = first_bad(wrong)
             raise SigmaDataError(
                 f"data: section {self.targets!r}, row {place[0]}: {targets[place]} is not a probability. "
-                "Targets are 0 for no, 1 for yes, or between."
+                f"Targets are 0 for no, 1 for yes, or between.{advise_words(targets, 2)}"
             )

@@ -7,7 +7,7 @@ import numpy as np
 from sigma_kernel import functions as f
 from sigma_kernel.errors import SigmaDataError
 from sigma_kernel.graph import Node
-from sigma_layers.targets import first_bad
+from sigma_layers.targets import advise_words, first_bad
 
 
 def are_labels(targets: tuple[int, ...], output: tuple[int, ...]) -> bool:
@@ -38,4 +38,5 @@ def check_labels(section: str, labels: np.ndarray, classes: int, ignored: int | 
             f"classes. Labels are integers from 0 to {classes - 1}; {counter} says how many there are, and "
             f"these go from {values.min()} to {values.max()}."
             f"{' For numbers instead of classes, use SquaredDifference().' if fractions else ''}"
+            f"{advise_words(values, classes)}"
         )

@@ -91,6 +91,15 @@ def check_distributions(section: str, targets: np.ndarray, advice: str = "") -> 
         )
 
 
+def advise_words(targets: np.ndarray, classes: int) -> str:
+    """Return how as many whole numbers as there are classes become these; empty for any other targets."""
+    single = targets.shape in ((len(targets),), (len(targets), 1)) and (targets == np.floor(targets)).all()
+    if not single or len(np.unique(targets)) != classes:
+        return ""
+    ways = 'as words, labels.astype(str), or by the extractor columns with dtype = "class"'
+    return f" These {classes} values become classes {ways}."
+
+
 def first_bad(wrong: np.ndarray) -> tuple[int, ...]:
     """Return the index of the first wrong entry, its row first."""
     return tuple(int(i) for i in np.argwhere(wrong)[0])

@@ -5,9 +5,11 @@ The suite of the template ``transport`` starts dozens of processes: some of its 
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -21,7 +23,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.plugins import catalogue
 from sigma_kernel.plugins.specs import KINDS
 from sigma_run.launcher import main, project
-from sigma_run.launcher.scaffold import SERIES, VARIANTS, Owner, create, kinds, templates
+from sigma_run.launcher.scaffold import FOLDER, SERIES, VARIANTS, Owner, create, kinds, templates
 
 EACH_TIME = (  # of the suite of transports: a sum, a state that is copied, an error, a loss, the operator's death
     "test_any_number_of_workers_gives_the_same_bits[3]",
@@ -107,22 +109,34 @@ def test_the_component_is_called_like_the_last_word_of_the_distribution(
         (["Acme"], "'Acme': not a name for a distribution. Use lower-case words and hyphens: acme-gate."),
         (["../acme"], "not a name for a distribution."),
         (["acme-gate", "--component", "my gate"], "'my gate': not a name for a component. Pass --component, such as"),
-        (["acme-class"], "'class': not a name for a component."),
-        (["acme-2"], "'2': not a name for a component."),
+        (["acme-gate", "--component", "class"], "'class': not a name for a component."),
+        (["acme-gate", "--component", "2"], "'2': not a name for a component."),
         (["json"], "'json': its package would hide Python's `json`. Choose another name, such as acme-json."),
         (["tests"], "'tests': its package would hide Python's `tests`."),
         (["attrs"], "'attrs': a distribution of this name is installed."),
         (["attr"], "'attr': its package would hide the installed module `attr`."),
         (["sigma-serve"], "'sigma-serve': a distribution of Sigma has this name. Choose another name, such as acme-"),
         (["sigma-kernel"], "'sigma-kernel': a distribution of Sigma has this name."),
-        (["acme-plugin"], "'plugin': every plugin has a module plugin.py. Pass --component with another name."),
-        (["acme-test"], "'test': pytest would take it for tests."),
-        (["acme-context"], "'context': it would hide the `Context` that its module needs. Pass --component"),
-        (["acme-chart", "--kind", "chart"], "'chart': it would hide the `Chart` that its module needs."),
-        (["acme-exception"], "'exception': it would hide the `Exception` of Python."),
-        (["acme-print", "--kind", "verb"], "'print': it would hide the `print` of Python."),
-        (["acme-none"], "'none': not a name for a component."),
-        (["acme-l", "--kind", "verb"], "'l': not a name for a component."),
+        (
+            ["acme-gate", "--component", "plugin"],
+            "'plugin': every plugin has a module plugin.py. Pass --component with",
+        ),
+        (["acme-gate", "--component", "test"], "'test': pytest would take it for tests."),
+        (["acme-gate", "--component", "context"], "'context': it would hide the `Context` that its module needs. Pass"),
+        (["a", "--component", "chart", "--kind", "chart"], "'chart': it would hide the `Chart` that its module needs."),
+        (["acme-gate", "--component", "exception"], "'exception': it would hide the `Exception` of Python."),
+        (["a", "--component", "print", "--kind", "verb"], "'print': it would hide the `print` of Python."),
+        (["acme-gate", "--component", "none"], "'none': not a name for a component."),
+        (["a", "--component", "l", "--kind", "verb"], "'l': not a name for a component."),
+        (
+            ["acme-gate", "--summary", "No full stop"],
+            "--summary 'No full stop': not a sentence of at most 102 characters",
+        ),
+        (
+            ["acme-gate", "--summary", 'Say "x".'],
+            "not a sentence of at most 102 characters without quotes and backslash",
+        ),
+        (["acme-gate", "--summary", f"A{102 * 'x'}."], "Write it as 'Multiply each feature by a trained number.'"),
         (["acme-gate", "--author", 'Jo "J"'], "--author 'Jo \"J\"': has quotes or control characters. Leave them out."),
         (["acme-gate", "--repository", "acme"], "--repository 'acme': not an address. Write https://HOST/OWNER/acme-"),
     ],
@@ -133,6 +147,58 @@ def test_a_name_that_cannot_be_one_is_refused(
     assert main(["plugins", "new", *given, "--folder", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err
     assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("distribution", "kind", "component"),
+    [
+        *((f"tt-{kind.replace('_', '-')}", kind, None) for kind in templates()),
+        ("tt-op", "op", "tt_op"),
+        ("tt-augmentation", "augmentation", "tt_augmentation"),
+        ("tt-layer", "layer", "tt_layer"),
+        ("tt-context", "layer", "tt_context"),
+        ("tt-wave", "layer", "wave"),
+        ("sigma-context", "layer", "my_context"),
+        ("tt-print", "verb", "tt_print"),
+        ("acme-2", "layer", "acme_2"),
+        ("acme-plugin", "hook", "acme_plugin"),
+        ("test-op", "op", "my_op"),
+        ("test-2", "op", "my_2"),
+        ("none", "layer", "my_none"),
+    ],
+)
+def test_a_component_without_a_name_gets_one_that_hides_nothing(
+    tmp_path: Path, distribution: str, kind: str, component: str | None
+) -> None:
+    made = create(tmp_path, distribution, kind, "")
+    [entry] = tomllib.loads((made / "pyproject.toml").read_text())["project"]["entry-points"]["sigma_kernel.plugins"]
+    assert component in (None, entry)
+    assert create(tmp_path / "again", distribution, kind, entry).is_dir()  # a name that may be given is not refused
+
+
+def test_a_summary_stands_in_every_file_that_says_what_the_plugin_does(tmp_path: Path) -> None:
+    text, places = "Add waves (Liu, 2020), x + sin²(a x) / a.", ("plugin.py", "wave.py")
+    files = {path: tmp_path / "acme-wave" / "acme_wave" / path for path in places}
+    assert main(["plugins", "new", "acme-wave", "--folder", str(tmp_path), "--summary", text]) == 0
+    described = tomllib.loads((tmp_path / "acme-wave" / "pyproject.toml").read_text())["project"]["description"]
+    module = ast.parse(files["wave.py"].read_text())
+    [layer] = (one for one in module.body if isinstance(one, ast.ClassDef))
+    assert [described, ast.get_docstring(module), ast.get_docstring(layer)] == 3 * [text]
+    assert f'"{text}"' in files["plugin.py"].read_text()
+    assert f"`wave`: {text}\n" in (tmp_path / "acme-wave" / "README.md").read_text()
+    other = create(tmp_path, "acme-other", "layer", "")
+    assert all(text not in path.read_text() for path in other.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("kind", templates())
+def test_the_longest_summary_breaks_no_line_and_no_text_of_a_template(tmp_path: Path, kind: str) -> None:
+    text = f"A{100 * 'x'}."
+    made = create(tmp_path, "acme-my-mine", kind, "", summary=text)
+    sources = [file.read_text() for file in made.rglob("*.py")]
+    assert sum(text in source for source in sources) >= 2
+    assert max(len(line) for source in sources for line in source.splitlines()) <= 120
+    own = (FOLDER / f"{kind}.txt").read_text().partition("\n")[0]
+    assert own not in "".join(sources)
 
 
 def test_a_new_plugin_can_be_published_as_it_stands(tmp_path: Path) -> None:
@@ -281,6 +347,7 @@ def test_a_plugin_that_is_not_installed_says_how(tmp_path: Path, fresh_catalogue
     }
 
 
+@pytest.mark.parametrize("builder", ["pip", "uv"])
 @pytest.mark.parametrize(
     ("files", "problems"),
     [
@@ -290,21 +357,43 @@ def test_a_plugin_that_is_not_installed_says_how(tmp_path: Path, fresh_catalogue
     ],
 )
 def test_a_wheel_holds_the_components_and_no_tests(
-    gate: Path, monkeypatch: pytest.MonkeyPatch, files: list[str], problems: list[str]
+    gate: Path, monkeypatch: pytest.MonkeyPatch, builder: str, files: list[str], problems: list[str]
 ) -> None:
+    commands: list[list[str]] = []
+
     def build(command: list[str], root: Path) -> list[str]:
-        with ZipFile(Path(command[command.index("--wheel-dir") + 1]) / "acme.whl", "w") as made:
+        commands.append(command)
+        folder = Path(command[command.index("--wheel-dir" if builder == "pip" else "--out-dir") + 1])
+        with ZipFile(folder / "acme.whl", "w") as made:
             for name in files:
                 made.writestr(name, "")
         return []
 
-    monkeypatch.setattr(project, "find_spec", lambda name: "pip")
+    monkeypatch.setattr(project, "find_spec", lambda name: "pip" if builder == "pip" else None)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(project, "_run", build)
     assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == problems
+    [command] = commands
+    begin = [sys.executable, "-m", "pip", "wheel"] if builder == "pip" else ["/bin/uv", "build"]
+    assert command[: len(begin)] == begin
+    assert command[-1] == "."
 
 
-def test_a_wheel_needs_pip(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uv_knows_the_options_that_build_a_wheel(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("uv") is None:
+        pytest.skip("uv is not installed")
+    commands: list[list[str]] = []
     monkeypatch.setattr(project, "find_spec", lambda name: None)
+    monkeypatch.setattr(project, "_run", lambda command, root: commands.append(command) or ["stopped"])
+    assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == ["stopped"]
+    [[uv, *arguments]] = commands
+    options = subprocess.run([uv, "build", "--help"], capture_output=True, text=True, check=True).stdout
+    assert [word for word in arguments if word.startswith("--") and word not in options] == []
+
+
+def test_a_wheel_needs_pip_or_uv(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "find_spec", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     assert project.wheel(gate, catalogue.catalogue().plugin("acme-gate")) == [
         "pip builds the wheel, and is not installed here. Run python -m ensurepip, or uv pip install pip."
     ]

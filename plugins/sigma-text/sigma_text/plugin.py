@@ -49,7 +49,8 @@ def sigma_components() -> list[Component]:
         ),
         Component(
             "dataset", "text", "sigma_text.datasets.text:Text", "Your own text file, character by character.",
-            also_known_as="txt corpus characters language_model seq_length=length tokenizer text_line_dataset",
+            also_known_as="txt corpus characters language_model seq_length=length tokenizer text_line_dataset"
+            " context=length context_length=length block_size=length",
             formerly="sigma-data:text",
         ),
         Component(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -17,13 +17,13 @@ from sigma_data.sources import local
 from sigma_data.splitting import KINDS, By, Folding, check, fold_names, split
 from sigma_data.table import read_table
 from sigma_kernel import Dataset, Label, SigmaConfigError
-from sigma_kernel.settings import ge, in_, lt
+from sigma_kernel.settings import Settled, ge, in_, lt
 
 Loaded = tuple[Mapping[str, Dataset], tuple[Label, ...]]
 
 
 @define(eq=False, kw_only=True)
-class Splits(Mapping[str, Dataset], ABC):
+class Splits(Mapping[str, Dataset], Settled):
     """A data set in splits, ``training``, ``validation`` and others, each of them a Dataset.
 
     Nothing is read before a split, or ``classes``, is first accessed.

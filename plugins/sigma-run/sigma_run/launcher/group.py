@@ -49,6 +49,7 @@ COMMANDS = {
         ("plugins", "plugins:plugins", "List, show and check the installed plugins."),
     )
 }
+GROUPS = ("data", "plugins")  # among them, which have commands of their own
 
 
 def _leave_out(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:
@@ -142,10 +143,16 @@ def _record(name: str) -> Component:
     distribution, _, short = name.rpartition(":")
     if owners := [owner for n, owner, _about in commands() if n == short and normal(distribution) in ("", owner)]:
         return catalogue(*owners).resolve("verb", f"{owners[0]}:{short}" if len(owners) == 1 else name, "command")
-    hint = suggest_name(name, [*COMMANDS, *rooms.names("command")])
+    hint = _suggest_call(name) or suggest_name(name, [*COMMANDS, *rooms.names("command")])
     if hint and name not in {*rooms.names("verb"), *(c.name for c in catalogue().components("verb"))}:
         raise click.UsageError(f"There is no command {name!r}.{hint}")
     return catalogue().resolve("verb", name, "command")
+
+
+def _suggest_call(name: str) -> str:
+    """Return the calls of the commands of groups that have a name, as a suggestion; empty if there is none."""
+    calls = [f"`sigma {group} {name}`" for group in GROUPS if name in load(COMMANDS[group]).commands]
+    return f" Did you mean {' or '.join(calls)}?" if calls else ""
 
 
 def _list_live(verbs: Collection[str]) -> dict[str, str]:

@@ -89,16 +89,22 @@ def _diagnosis(problems: list[str], notes: list[str]) -> str:
 @plugins.command()
 @click.argument("name")
 @click.option("--kind", type=click.Choice(templates()), default="layer", show_default=True, help="Of its component.")
-@click.option("--component", metavar="NAME", default="", help="Its name. [default: the last word of NAME]")
+@click.option(
+    "--component",
+    metavar="NAME",
+    default="",
+    help="Its name. [default: the last word of NAME; all words if that hides another]",
+)
+@click.option("--summary", metavar="TEXT", default="", help="What it does, in a sentence. [default: the template's]")
 @click.option("--folder", type=click.Path(path_type=Path), default=Path(), help="Write below this directory.")
 @click.option("--author", default="", help="Of the licence. [default: The NAME authors]")
 @click.option(
     "--repository", metavar="URL", default="", help="[default: https://github.com/ and NAME's first word, NAME]"
 )
-def new(name: str, kind: str, component: str, folder: Path, author: str, repository: str) -> None:
+def new(name: str, kind: str, component: str, summary: str, folder: Path, author: str, repository: str) -> None:
     """Write a plugin, the distribution NAME, with a component, its tests, a licence and CI."""
     owner = Owner(author, repository).complete(name)
-    project = create(folder, name, kind, component, owner)
+    project = create(folder, name, kind, component, owner, summary)
     say(f"wrote {project}; next: cd {project} && python -m pip install -e '.[test]' && python -m pytest")
     if not repository:
         say(f"its metadata name {owner.repository}; --repository names another address")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -98,11 +99,10 @@ def tests(root: Path) -> list[str]:
 
 def wheel(root: Path, plugin: Plugin) -> list[str]:
     """Return the problems of the wheel that the project builds."""
-    if find_spec("pip") is None:
+    if not (builder := _find_builder()):
         return ["pip builds the wheel, and is not installed here. Run python -m ensurepip, or uv pip install pip."]
     with TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, "."]
-        if problems := _run(command, root):
+        if problems := _run([*builder, folder, "."], root):
             return problems
         (file,) = Path(folder).glob("*.whl")
         files = set(ZipFile(file).namelist())
@@ -111,6 +111,13 @@ def wheel(root: Path, plugin: Plugin) -> list[str]:
     return [f"{file.name}: does not contain {name}.py." for name in missing] + [
         f"{file.name}: contains {name}. Leave the tests out." for name in sorted(files) if name.startswith("tests/")
     ]
+
+
+def _find_builder() -> list[str]:
+    """Return the command that builds a wheel, up to its folder: of pip, else of uv; empty without either."""
+    if find_spec("pip"):
+        return [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+    return [uv, "build", "--quiet", "--wheel", "--out-dir"] if (uv := shutil.which("uv")) else []
 
 
 def _run(command: list[str], root: Path) -> list[str]:

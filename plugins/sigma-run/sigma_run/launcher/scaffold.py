@@ -29,6 +29,7 @@ VARIANTS = {  # templates besides that of a kind
     "transport": "operator",
 }
 WIDTH = 120  # of a line, as pyproject.toml sets it
+SENTENCE = re.compile(r'[A-Z0-9]([^\s"\\]| (?! )){0,100}\.')  # as PluginSuite has it, and fit for a string of code
 FILES = {  # of a distribution, beside its component and the tests of that, with their templates
     "pyproject.toml": "pyproject.toml",
     "README.md": "README.md",
@@ -86,17 +87,20 @@ def kinds() -> list[str]:
     return [name for name in templates() if name not in VARIANTS]
 
 
-def create(parent: Path, name: str, template: str, component: str, owner: Owner | None = None) -> Path:
+def create(
+    parent: Path, name: str, template: str, component: str, owner: Owner | None = None, summary: str = ""
+) -> Path:
     """Write the distribution ``name`` into a new directory below ``parent``, and return that.
 
-    ``template`` is the kind of its component, or a variant of one, such as ``cost``. Raises SigmaConfigError for a name
-    that cannot be one, or would hide another, and for a directory that exists or cannot be written.
+    ``template`` is the kind of its component, or a variant of one, such as ``cost``; ``summary`` says what it does, by
+    default that of the template. Raises SigmaConfigError for a name that cannot be one, or would hide another, for a
+    summary that is no sentence, and for a directory that exists or cannot be written.
     """
     folder = parent / name
     check_distribution(name)
     kind = VARIANTS.get(template, template)
-    component = component or _free(kind, name.removeprefix("sigma-").rpartition("-")[2])
-    files = texts(name, template, component, owner or Owner())
+    component = component or _free(kind, _name_component(name, template))
+    files = texts(name, template, component, owner or Owner(), summary)
     if folder.exists():
         raise SigmaConfigError(f"{folder}: already exists. Choose another name.")
     try:
@@ -109,6 +113,22 @@ def create(parent: Path, name: str, template: str, component: str, owner: Owner 
     return folder
 
 
+def _name_component(name: str, template: str) -> str:
+    """Return the last word of a distribution's name, or more words if that cannot be the name of a component."""
+    words = name.removeprefix("sigma-").replace("-", "_")
+    last = words.rpartition("_")[2]
+    possible = (component for component in (last, words) if _is_possible(name, template, component))
+    return next(possible, f"my_{last}")
+
+
+def _is_possible(name: str, template: str, component: str) -> bool:
+    """Return whether a component may have a name: its files hide nothing."""
+    try:
+        return bool(texts(name, template, component, Owner()))
+    except SigmaConfigError:
+        return False
+
+
 def _free(kind: str, component: str) -> str:
     """Return the name of a component that no installed plugin offers; raise SigmaConfigError if one does."""
     for record in catalogue().components(kind):
@@ -118,10 +138,11 @@ def _free(kind: str, component: str) -> str:
     return component
 
 
-def texts(name: str, template: str, component: str, owner: Owner) -> dict[str, str]:
+def texts(name: str, template: str, component: str, owner: Owner, summary: str = "") -> dict[str, str]:
     """Return the files of a distribution by their paths."""
     check_component(component)
-    words = _words(name, template, component) | _words_of_owner(owner.complete(name))
+    _check_summary(summary)
+    words = _words(name, template, component, summary) | _words_of_owner(owner.complete(name))
     _, component_text, tests = _parts(template)
     written = {path: (FOLDER / "project" / f"{file}.txt").read_text("utf-8") for path, file in FILES.items()}
     place, test = f"$package/{words['module']}.py", f"tests/test_{words['name']}.py"
@@ -136,9 +157,17 @@ def texts(name: str, template: str, component: str, owner: Owner) -> dict[str, s
     return {Template(path).substitute(words): text for path, text in filled.items()}
 
 
-def _words(name: str, template: str, component: str) -> dict[str, str]:
+def _check_summary(summary: str) -> None:
+    if summary and not SENTENCE.fullmatch(summary):
+        raise SigmaConfigError(
+            f"--summary {summary!r}: not a sentence of at most 102 characters without quotes and backslashes. Write it "
+            "as 'Multiply each feature by a trained number.'"
+        )
+
+
+def _words(name: str, template: str, component: str, summary: str) -> dict[str, str]:
     """Return the values of the templates' placeholders."""
-    kind, summary = VARIANTS.get(template, template), _parts(template)[0].strip()
+    kind, summary = VARIANTS.get(template, template), summary or _parts(template)[0].strip()
     title = "".join(word.capitalize() for word in component.split("_"))
     module = f"{component}_{kind}" if kind in FUNCTIONS else component
     place = f"{name.replace('-', '_')}.{module}"
