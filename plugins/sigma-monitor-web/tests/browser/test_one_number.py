@@ -191,3 +191,25 @@ def test_the_note_below_a_value_is_true_after_undo_and_rewind(training: Any, vis
     note.get_by_text(words).wait_for()
     assert float(rate.input_value()) == value < 0.005
     assert window.complaints == []
+
+
+def test_the_ticks_of_a_rate_over_many_decades_do_not_overlap(training: Any, visit: Any) -> None:
+    window = visit()
+    page = window.page
+    page.goto(training.link)
+    knob = page.get_by_role("region", name="Live values")
+    rate, note = knob.get_by_role("textbox", name="Learning rate"), knob.locator("[data-rate] .fate")
+    note.wait_for()
+    if page.get_by_role("button", name="Pause", exact=True).count():
+        page.get_by_role("button", name="Pause", exact=True).click()
+    page.get_by_role("region", name="Playback").get_by_text("Paused", exact=True).wait_for()
+    for value in ("0.01", "1e30"):
+        rate.fill(value)
+        rate.press("Enter")
+        note.get_by_text("applied").wait_for()
+        page.reload()
+        note.get_by_text("applied").wait_for()
+        boxes = [tick.bounding_box() for tick in knob.locator("[data-rate] .ticks span").all()]
+        assert len(boxes) >= 4
+        for before, after in zip(boxes, boxes[1:], strict=False):
+            assert before["x"] + before["width"] < after["x"], value

@@ -10,6 +10,8 @@ import { t } from "../words.js";
 
 const SENT = ["pending", "queued", "refused"]; // do not send the text again on blur
 
+const MOST_TICKS = 6;
+
 const finite = (...values) => values.find((value) => Number.isFinite(value));
 
 // How an entry is steered: {kind, low, high, log}. A rate moves over decades, a bounded value over its range.
@@ -30,6 +32,12 @@ function decades({ value }, high) {
   return { low: Math.min(-4, Math.floor(middle - 1)), high: top };
 }
 
+// Powers of ten, evenly spaced, as many as have room below a slider.
+function decadeTicks({ low, high }) {
+  const count = Math.floor(high - low) + 1, step = Math.ceil(count / MOST_TICKS);
+  return Array.from({ length: Math.ceil(count / step) }, (_, i) => 10 ** (low + i * step));
+}
+
 const rounded = (value) => Number(value.toPrecision(2));
 
 function Slider({ entry, form, shown, off, send }) {
@@ -39,11 +47,11 @@ function Slider({ entry, form, shown, off, send }) {
   const meant = (at) => String(Math.min(form.most ?? Infinity, real(Number(at))));
   const share = Math.min(1, Math.max(0, (place - form.low) / (form.high - form.low)));
   const fill = (element) => element?.style.setProperty("--v", `calc(8px + (100% - 16px) * ${share})`);
-  const ticks = form.log ? Array.from({ length: Math.floor(form.high - form.low) + 1 }, (_, i) => 10 ** (form.low + i)) : [0, 0.25, 0.5, 0.75, 1].map((part) => real(form.low + part * (form.high - form.low)));
+  const ticks = form.log ? decadeTicks(form) : [0, 0.25, 0.5, 0.75, 1].map((part) => real(form.low + part * (form.high - form.low)));
   return html`<input ref=${fill} type="range" min=${form.low} max=${form.high} step=${form.log ? 0.01 : whole ? 1 : (form.high - form.low) / 200} value=${place} disabled=${off}
       aria-label=${form.log ? t("slider.log", { name: title(entry.address) }) : title(entry.address)} aria-valuetext=${shown}
       onInput=${(event) => send(meant(event.target.value), false)} onChange=${(event) => send(meant(event.target.value), true)} />
-    <div class="ticks" aria-hidden="true">${ticks.filter((_, i) => ticks.length < 7 || i % 2 === 0).map((one) => html`<span key=${one}>${exact(one)}</span>`)}</div>`;
+    <div class="ticks" aria-hidden="true">${ticks.map((one) => html`<span key=${one}>${exact(one)}</span>`)}</div>`;
 }
 
 // What the person typed as the kernel takes it, or null where it is no such value.
