@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 ORIGIN = """async ([rows, value]) => {
@@ -211,5 +212,5 @@ def test_the_ticks_of_a_rate_over_many_decades_do_not_overlap(training: Any, vis
         note.get_by_text("applied").wait_for()
         boxes = [tick.bounding_box() for tick in knob.locator("[data-rate] .ticks span").all()]
         assert len(boxes) >= 4
-        for before, after in zip(boxes, boxes[1:], strict=False):
+        for before, after in pairwise(boxes):
             assert before["x"] + before["width"] < after["x"], value
