@@ -67,6 +67,12 @@ def test_a_new_plugin_of_any_kind_passes_its_tests_at_once(tmp_path: Path) -> No
     assert count_passes(made) > 12 * len(made)
 
 
+def test_new_plugins_whose_names_are_left_out_pass_their_tests(tmp_path: Path) -> None:
+    kinds = ("augmentation", "encoder", "layer", "op")
+    made = [installed(create(tmp_path, f"tt-{kind}", kind, "", summary=f"An {kind} of tests.")) for kind in kinds]
+    assert count_passes(made) > 12 * len(made)
+
+
 @pytest.mark.parametrize("names", [EACH_TIME, pytest.param((), marks=pytest.mark.long)], ids=["some", "all"])
 def test_a_new_transport_passes_its_suite(names: Sequence[str], tmp_path: Path) -> None:
     made = installed(create(tmp_path, "acme-my-transport", "transport", "my_transport"))
