@@ -98,6 +98,7 @@ def trace_layer(
     """Trace a layer on inputs of these shapes, the batch included; the last one may be the sample weights of a cost.
 
     Its parameters are of ``precision``, by default that of the floats among the specs, or float64 if there are none.
+    Gradients are nodes, too: ``sigma_kernel.graph.gradient(f.sum(traced.output), traced.graph.inputs)``.
 
     Raises:
         SigmaGraphError: If the specs have floats of another dtype, or of several.
