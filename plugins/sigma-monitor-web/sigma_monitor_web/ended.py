@@ -24,6 +24,7 @@ from sigma_kernel.contracts import (
     TrainerView,
     WorkEntry,
 )
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.periods import Period
@@ -167,6 +168,10 @@ class EndedTrainer:
         return []
 
     def state(self, iteration: int) -> TrainerView:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def with_state(self, state: Checkpoint) -> TrainerView:
         """Raise SigmaStateError."""
         raise self.error()
 

@@ -42,7 +42,7 @@ from sigma_kernel.contracts import (
     View,
     WorkEntry,
 )
-from sigma_kernel.contracts.storing import ALL
+from sigma_kernel.contracts.storing import ALL, Checkpoint
 from sigma_kernel.curves import BranchedCurves, Curve, Window, downsample
 from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
 from sigma_kernel.periods import Period
@@ -109,6 +109,10 @@ class FakeTrainerView:
         """Return the same view, if such a state was given; else raise SigmaStateError."""
         if iteration not in [state.iteration for state in self.view.kept]:
             raise SigmaStateError(f"iteration {iteration}: is not kept. Give the fake view this state.")
+        return self
+
+    def with_state(self, state: Checkpoint) -> FakeTrainerView:
+        """Return the same view."""
         return self
 
     def parameters(self) -> dict[str, np.ndarray]:
