@@ -19,7 +19,7 @@ from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.protocol import Conversation, mapping
 from sigma_monitor_control.protocol.mapping import describe_surface
-from sigma_monitor_control.protocol.positions import Embedding, align, embed, project
+from sigma_monitor_control.protocol.positions import UmapProcess, align, embed, project
 from sigma_monitor_control.protocol.sampling import draw_sample, index_labels
 from sigma_testing import FakeTrainerView, FakeView
 from sigma_testing.steering import wait_until
@@ -294,13 +294,13 @@ def test_umap_that_is_cancelled_ends_its_process_and_the_next_map_is_computed(
     (tmp_path / "umap.py").write_text(SLOW)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    embeddings, aside = list[Embedding](), Aside(WorkBudget(rest=0.0))
+    embeddings, aside = list[UmapProcess](), Aside(WorkBudget(rest=0.0))
 
-    def make() -> Embedding:
-        embeddings.append(Embedding())
+    def make() -> UmapProcess:
+        embeddings.append(UmapProcess())
         return embeddings[-1]
 
-    monkeypatch.setattr(mapping, "Embedding", make)
+    monkeypatch.setattr(mapping, "UmapProcess", make)
     monkeypatch.setattr(mapping, "EMBEDDER", aside)
     conversation = Conversation(view(), later=aside.do)
     conversation.receive(json.dumps({"id": 1, "do": "map", "method": "umap"}))
@@ -319,7 +319,7 @@ def test_umap_that_is_cancelled_ends_its_process_and_the_next_map_is_computed(
 
 def test_umap_that_is_cancelled_before_it_begins_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sigma_monitor_control.protocol.positions.find_spec", lambda name: True)
-    embedding = Embedding()
+    embedding = UmapProcess()
     embedding.stop()
     with pytest.raises(SigmaStateError, match="UMAP was cancelled"):
         embed(DRAW.normal(size=(30, 4)), 0, None, embedding)

@@ -21,6 +21,7 @@ from sigma_kernel.contracts import (
     FOR_REPLAYS,
     AddressEntry,
     Branch,
+    Checkpoint,
     HookEntry,
     LayerEntry,
     MediaEntry,
@@ -31,17 +32,15 @@ from sigma_kernel.contracts import (
     Stretch,
     WorkEntry,
 )
-from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.curves import BranchedCurves, Curve, Window, limits, part
 from sigma_kernel.errors import SigmaAddressError, SigmaCheckpointError, SigmaConfigError, SigmaError, SigmaStateError
 from sigma_kernel.periods import Period, Periods
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
 from sigma_monitor_web.stored_work import describe_stored_work
-from sigma_run import Trained, load
+from sigma_run import Trained, load, open_recalled
 from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
-from sigma_run.moments.recall import open_recalled
 
 SHOWN = ("section", "shape", "units", "rate", "targets")  # settings of layers
 MOST_EARLIER = 2  # networks of earlier states that are held: those of a film follow one another

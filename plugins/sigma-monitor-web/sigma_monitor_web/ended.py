@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 from sigma_kernel.contracts import (
     AddressEntry,
     Branch,
+    Checkpoint,
     HookEntry,
     LayerEntry,
     MediaEntry,
@@ -24,7 +25,6 @@ from sigma_kernel.contracts import (
     TrainerView,
     WorkEntry,
 )
-from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaAddressError, SigmaStateError
 from sigma_kernel.periods import Period

@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.protocol.data import check_rows, iteration, typical_rows
 from sigma_monitor_control.protocol.moments import origin
-from sigma_monitor_control.protocol.positions import METHODS, Embedding, align, check_umap, embed, project
+from sigma_monitor_control.protocol.positions import METHODS, UmapProcess, align, check_umap, embed, project
 from sigma_monitor_control.protocol.reading import Later, select_trainer
 from sigma_monitor_control.protocol.row_history import row_history
 from sigma_monitor_control.protocol.sampling import (
@@ -71,11 +71,11 @@ def map_rows(
     slow = method == "umap" and of != PLANE
     if slow:
         check_umap()
-    embedding, about = Embedding(), (of, method, split, count, seed)
+    embedding, about = UmapProcess(), (of, method, split, count, seed)
     return Later(lambda: _map_rows(view, name, about, losses, embedding), EMBEDDER.do if slow else None, embedding.stop)
 
 
-def _map_rows(view: View, trainer: str, about: Map, losses: bool, embedding: Embedding) -> dict[str, Any]:
+def _map_rows(view: View, trainer: str, about: Map, losses: bool, embedding: UmapProcess) -> dict[str, Any]:
     of, method, split, count, seed = about
     columns = _column_names(view, trainer) if of == PLANE else []
     at, splits = iteration(view, trainer), view.trainer(trainer).splits()
@@ -97,7 +97,7 @@ def _map_rows(view: View, trainer: str, about: Map, losses: bool, embedding: Emb
 
 
 def _place(
-    view: View, which: tuple[str, Map], values: np.ndarray, embedding: Embedding
+    view: View, which: tuple[str, Map], values: np.ndarray, embedding: UmapProcess
 ) -> tuple[np.ndarray, list[float]]:
     """Return the positions of rows, like those of the last map of the same rows, and the shares of their variance."""
     of, method, *_, seed = which[1]

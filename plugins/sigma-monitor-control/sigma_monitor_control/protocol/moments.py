@@ -9,8 +9,7 @@ from typing import Any, cast
 import numpy as np
 from attrs import define
 
-from sigma_kernel.contracts import AddressEntry, RowLosses, TrainerView, View
-from sigma_kernel.contracts.storing import Checkpoint
+from sigma_kernel.contracts import AddressEntry, Checkpoint, RowLosses, TrainerView, View
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_monitor_control.protocol.arguments import fits
 from sigma_monitor_control.protocol.reading import select_trainer

@@ -77,7 +77,7 @@ def check_umap() -> None:
 
 
 @define(eq=False)
-class Embedding:
+class UmapProcess:
     """A process that computes UMAP; it can be stopped from another thread, also before it begins."""
 
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -115,7 +115,7 @@ class Embedding:
 
 
 def embed(
-    values: np.ndarray, seed: int, earlier: np.ndarray | None = None, embedding: Embedding | None = None
+    values: np.ndarray, seed: int, earlier: np.ndarray | None = None, embedding: UmapProcess | None = None
 ) -> np.ndarray:
     """Return the positions of rows by UMAP, float64 ``(n, 2)``; it begins with earlier ones, or principal components.
 
@@ -127,7 +127,7 @@ def embed(
     begin = project(values)[0] if earlier is None else earlier
     buffer = BytesIO()
     np.savez(buffer, values=values, begin=_scale(begin), seed=seed)
-    done = (embedding or Embedding()).run(buffer.getvalue())
+    done = (embedding or UmapProcess()).run(buffer.getvalue())
     positions: np.ndarray = np.load(BytesIO(done), allow_pickle=False)
     return positions.astype(np.float64)
 

@@ -9,11 +9,10 @@ from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
-from sigma_kernel.contracts import Branch, View
-from sigma_kernel.contracts.storing import Checkpoint
-from sigma_kernel.errors import SigmaError, SigmaStateError
+import sigma_run  # for `recall`, which is imported when it is used
+from sigma_kernel.contracts import Branch, Checkpoint, View
+from sigma_kernel.errors import SigmaStateError
 from sigma_monitor_control.protocol.reading import branches, select_trainer
-from sigma_run.moments.recall import RecallHandle, recall as begin_recall
 
 MOST_BYTES = 64 * 2**20  # of the states of a view; at least one is held
 MOST = 16  # of them
@@ -26,7 +25,7 @@ class RecalledMoment:
     trainer: str
     place: int  # of its branch, among those of the trainer: a reset begins another with the same number
     iteration: int
-    handle: RecallHandle
+    handle: sigma_run.RecallHandle
     state: Checkpoint | None = field(default=None, init=False)
     why: str = field(default="", init=False)  # it could not be computed
     is_cancelled: bool = field(default=False, init=False)
@@ -42,8 +41,8 @@ class RecalledMoment:
         if self.state is None and not self.why and self.handle.wait(0.0):
             try:
                 self.state = self.handle.state()
-            except SigmaError as error:
-                self.why = str(error)
+            except Exception as error:  # whatever it was, clients are told
+                self.why = str(error) or type(error).__name__
         return self.state is not None or bool(self.why)
 
     def cancel(self) -> None:
@@ -147,8 +146,8 @@ def recall(view: View, at: int, trainer: str | None = None) -> dict[str, Any]:
             raise SigmaStateError(f"recall: iteration {other.iteration} is being computed. Wait, or cancel that.")
         line, data = list_branches(view, name), getattr(view, "data", None)  # where data were moved to, if known
         place = find_branch(line, at)
-        which = {"branch": line[place].number, "trainer": name, "data": data}
-        handle = begin_recall(view.folder, at, **which, log=lambda text: None)
+        branch = line[place].number
+        handle = sigma_run.recall(view.folder, at, branch=branch, trainer=name, data=data, log=lambda text: None)
         own.begin(moment := RecalledMoment(name, place, at, handle))
     return moment.describe()
 

@@ -13,8 +13,9 @@ import pytest
 from attrs import define, field
 
 from sigma_kernel import Environment
-from sigma_kernel.views import EnvironmentView
+from sigma_kernel.contracts import View
 from sigma_monitor_control.protocol import recalls
+from sigma_testing import make_view
 
 from .serving import serve_view
 
@@ -39,10 +40,18 @@ def make_run(folder: Path | None) -> Environment:
 
 
 @define(eq=False)
-class ToldView(EnvironmentView):
-    """A view that notes what its monitor says."""
+class ToldView:
+    """A view of a run that notes what its monitor says."""
 
+    view: View
     texts: list[str] = field(factory=list)
+    over: threading.Event = field(factory=threading.Event)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.view, name)
+
+    def wait(self, seconds: float) -> bool:
+        return self.over.wait(seconds)
 
     def log(self, text: str) -> None:
         self.texts.append(text)
@@ -77,11 +86,11 @@ def view(tmp_path: Path) -> Iterator[ToldView]:
     """Return the view of a run that pauses."""
     with make_run(tmp_path) as sigma:
         sigma.trainer("trainer").fit(iterations=LAST)
-        yield ToldView(sigma, threading.Event())
+        yield ToldView(make_view(sigma))
 
 
 @pytest.fixture
-def link(view: ToldView) -> Iterator[str]:
+def link(view: Any) -> Iterator[str]:
     with serve_view(view) as found:
         yield found
 
