@@ -334,6 +334,8 @@ def test_the_table_of_the_page_has_every_request_and_its_arguments(home: Path, t
         **protocol.MEDIA,
         **protocol.SUBSCRIBES,
         **protocol.STEERS,
+        **protocol.READS_RECALLS,
+        **protocol.RECALLS,
     }
     found = {do: {*arguments.parameters(function)[0]} for do, function in known.items()}
     of_moments = {do: {*names, "at"} if do in moments.ASKED else names for do, names in found.items()}

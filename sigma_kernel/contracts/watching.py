@@ -14,6 +14,7 @@ from attrs import define, field, frozen
 from sigma_kernel.clock import Moment
 from sigma_kernel.contracts.media import MediaEntry
 from sigma_kernel.contracts.steering import RowHistory, RowLosses
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.curves import Branch as Branch, BranchedCurves, Stretch as Stretch, Window
 from sigma_kernel.graph.reprs import brief
 from sigma_kernel.periods import Period
@@ -211,6 +212,9 @@ class TrainerView(Protocol):
         Rows, their edits and settings are those of now. Raises SigmaStateError if it has no such state any more, or
         another network since.
         """
+
+    def with_state(self, state: Checkpoint) -> TrainerView:
+        """Return the trainer as it was in a state that was computed again, as :meth:`state` does."""
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return copies of its parameters and of the state of its layers, by address."""

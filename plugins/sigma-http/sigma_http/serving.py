@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from sigma_http.listening import ListeningSocket, SilentConnections
 from sigma_kernel.errors import SigmaStateError
 
 if sys.platform == "win32":
@@ -45,7 +46,7 @@ def listening(host: str, port: int) -> socket.socket:
         except OSError as found:
             error = found
         else:  # asyncio sends answers at once, TCP_NODELAY, only by sockets that name their protocol
-            return socket.socket(plain.family, plain.type, socket.IPPROTO_TCP, fileno=plain.detach())
+            return ListeningSocket(plain.family, plain.type, socket.IPPROTO_TCP, fileno=plain.detach())
     raise SigmaStateError(f"{host}:{port}: cannot listen: {error}. Choose another host or port.") from error
 
 
@@ -94,7 +95,8 @@ async def serve_until(
     """Serve an application on a socket.
 
     ``over`` waits for the given seconds, and returns whether to stop; then ``end`` is awaited, and the requests that
-    have begun are answered.  ``more`` are settings of uvicorn.
+    have begun are answered.  ``more`` are settings of uvicorn.  A socket of :func:`listening` limits the connections
+    on which nothing is said.
     """
     settings: dict[str, Any] = {
         "log_config": None,
@@ -106,9 +108,14 @@ async def serve_until(
         "timeout_graceful_shutdown": 1,
     }
     server = QuietServer(uvicorn.Config(application, **settings | more))
-    serving, seen = asyncio.create_task(server.serve([listener])), dict[Any, None]()
+    connections, seen = server.server_state.connections, dict[Any, None]()
+    silent = SilentConnections(connections)
+    if isinstance(listener, ListeningSocket):
+        listener.silent = silent
+    serving = asyncio.create_task(server.serve([listener]))
     while not serving.done() and not over(0.0):
-        close_idle(seen, server.server_state.connections, IDLE)
+        silent.look()
+        close_idle(seen, connections, IDLE)
         await asyncio.wait([serving], timeout=LOOK)
     await end()
     server.should_exit = True

@@ -19,9 +19,10 @@ from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.budget import WorkBudget
 from sigma_monitor_control.protocol import Conversation, mapping
 from sigma_monitor_control.protocol.mapping import describe_surface
-from sigma_monitor_control.protocol.positions import align, embed, project
+from sigma_monitor_control.protocol.positions import UmapProcess, align, embed, project
 from sigma_monitor_control.protocol.sampling import draw_sample, index_labels
 from sigma_testing import FakeTrainerView, FakeView
+from sigma_testing.steering import wait_until
 
 DRAW = np.random.default_rng(8)
 POINTS = DRAW.normal(size=(90, 2)) * [3.0, 1.0]
@@ -276,6 +277,52 @@ def test_a_process_that_fails_is_an_error_with_its_reason(monkeypatch: pytest.Mo
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(SigmaStateError, match="UMAP failed: ValueError: no neighbours. Use method 'pca'"):
         embed(DRAW.normal(size=(30, 4)), 0)
+
+
+SLOW = """
+import pathlib, time
+class UMAP:
+    def __init__(self, **settings):
+        pathlib.Path(__file__).with_name("begun").touch()
+        time.sleep(600)
+"""
+
+
+def test_umap_that_is_cancelled_ends_its_process_and_the_next_map_is_computed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "umap.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    embeddings, aside = list[UmapProcess](), Aside(WorkBudget(rest=0.0))
+
+    def make() -> UmapProcess:
+        embeddings.append(UmapProcess())
+        return embeddings[-1]
+
+    monkeypatch.setattr(mapping, "UmapProcess", make)
+    monkeypatch.setattr(mapping, "EMBEDDER", aside)
+    conversation = Conversation(view(), later=aside.do)
+    conversation.receive(json.dumps({"id": 1, "do": "map", "method": "umap"}))
+    wait_until((tmp_path / "begun").exists)
+    assert json.loads(conversation.receive(json.dumps({"id": 2, "do": "cancel", "of": 1}))[0])["result"] is True
+    process = embeddings[0]._process
+    assert process is not None
+    wait_until(lambda: process.returncode is not None)
+    assert process.returncode < 0, "it was killed"
+    (tmp_path / "umap.py").write_text(STAND_IN)
+    conversation.receive(json.dumps({"id": 3, "do": "map", "method": "umap"}))
+    wait_until(lambda: conversation._waiting[3].done())
+    assert "result" in json.loads(conversation.answers()[0])
+    aside.end()
+
+
+def test_umap_that_is_cancelled_before_it_begins_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sigma_monitor_control.protocol.positions.find_spec", lambda name: True)
+    embedding = UmapProcess()
+    embedding.stop()
+    with pytest.raises(SigmaStateError, match="UMAP was cancelled"):
+        embed(DRAW.normal(size=(30, 4)), 0, None, embedding)
 
 
 def test_other_requests_are_answered_while_umap_computes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from sigma_kernel.contracts import (
     FOR_REPLAYS,
     AddressEntry,
     Branch,
+    Checkpoint,
     HookEntry,
     LayerEntry,
     MediaEntry,
@@ -37,7 +38,7 @@ from sigma_kernel.periods import Period, Periods
 from sigma_monitor_web.ended import EndedRun
 from sigma_monitor_web.listing import STORE
 from sigma_monitor_web.stored_work import describe_stored_work
-from sigma_run import Trained, load
+from sigma_run import Trained, load, open_recalled
 from sigma_run.config import read_configuration
 from sigma_run.launcher import describe_run, say
 
@@ -177,23 +178,28 @@ class Archive(EndedRun):
         with self._gate:
             return self._views.setdefault(name, ArchivedTrainer(self, name))
 
-    def load_network(self, trainer: str, at: int | None = None) -> Trained:
+    def load_network(self, trainer: str, at: int | None = None, recalled: Checkpoint | None = None) -> Trained:
         """Return the trained network, or that of a checkpoint, loaded once; raises a SigmaError if it is impossible."""
         with self._gate:
             if (trainer, at) not in self._trained:
                 with self.guard():
-                    trained = self._load_network(trainer, at)
+                    trained = self._load_network(trainer, at, recalled)
                 self._trained[trainer, at] = trained
                 earlier = [key for key in self._trained if key[1] is not None]
                 for oldest in earlier[:-MOST_EARLIER]:
                     del self._trained[oldest]
             return self._trained[trainer, at]
 
-    def _load_network(self, trainer: str, at: int | None) -> Trained:
+    def _load_network(self, trainer: str, at: int | None, recalled: Checkpoint | None) -> Trained:
         if self.data is not None:
             with suppress(SigmaConfigError):  # the data of the run are in no file
-                return load(self.folder, trainer=trainer, checkpoint=at, data=self.data)
-        return load(self.folder, trainer=trainer, checkpoint=at)
+                return self._load(trainer, at, recalled, self.data)
+        return self._load(trainer, at, recalled)
+
+    def _load(self, trainer: str, at: int | None, recalled: Checkpoint | None, data: Path | None = None) -> Trained:
+        if recalled is not None:
+            return open_recalled(self.folder, trainer, recalled, data=data)
+        return load(self.folder, trainer=trainer, checkpoint=at, data=data)
 
     def journal(self, after: int = 0) -> list[tuple[int, Mapping[str, Any]]]:
         """Return the rows of the journal after a number, except digests."""
@@ -207,6 +213,7 @@ class ArchivedTrainer:
     archive: Archive
     name: str
     at: int | None = None  # the iteration of the state that it shows, if not the newest or best one
+    recalled: Checkpoint | None = None  # that state, if it was computed again
     _splits: dict[str, int] | None = field(default=None, init=False)  # after reading the data
     _data_gate: threading.RLock = field(factory=threading.RLock, init=False)  # reading data may take long
 
@@ -305,13 +312,17 @@ class ArchivedTrainer:
             raise SigmaStateError(f"iteration {iteration}: no such state is kept. Choose another one.")
         return ArchivedTrainer(self.archive, self.name, iteration)
 
+    def with_state(self, state: Checkpoint) -> ArchivedTrainer:
+        """Return the trainer in a state that was computed again."""
+        return ArchivedTrainer(self.archive, self.name, state.values["clock"]["iteration"], state)
+
     def parameters(self) -> dict[str, np.ndarray]:
         """Return what layers hold, by address."""
         arrays = self._network().checkpoint.arrays
         return {f"{self.name}.{name}": np.array(x) for name, x in arrays.items() if name.startswith(LAYERS)}
 
     def _network(self) -> Trained:
-        return self.archive.load_network(self.name, self.at)
+        return self.archive.load_network(self.name, self.at, self.recalled)
 
     def splits(self) -> dict[str, int]:
         """Return the number of rows of each split; the data are read now.

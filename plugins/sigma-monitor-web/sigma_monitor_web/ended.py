@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 from sigma_kernel.contracts import (
     AddressEntry,
     Branch,
+    Checkpoint,
     HookEntry,
     LayerEntry,
     MediaEntry,
@@ -167,6 +168,10 @@ class EndedTrainer:
         return []
 
     def state(self, iteration: int) -> TrainerView:
+        """Raise SigmaStateError."""
+        raise self.error()
+
+    def with_state(self, state: Checkpoint) -> TrainerView:
         """Raise SigmaStateError."""
         raise self.error()
 

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from sigma_kernel.errors import SigmaError, SigmaStateError
 from sigma_monitor_control.client import Client
-from sigma_monitor_control.protocol import STEERS, Conversation
+from sigma_monitor_control.protocol import RECALLS, STEERS, Conversation
 from sigma_monitor_control.protocol.documents import error_line, identity, parse_document
 from sigma_monitor_web.keys import STEER
 
@@ -54,7 +54,7 @@ class Relay:
             return self.local.receive(text)  # it describes the mistake
         if not isinstance(do, str) or do in self.own:
             return self.local.receive(text)
-        if do in STEERS and STEER not in self.scopes:
+        if (do in STEERS or do in RECALLS) and STEER not in self.scopes:
             return [error_line(id, SigmaStateError(f"{do}: not allowed here, as this connection may only read."))]
         if do == "hello":
             self._hello.add(id)

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -527,6 +528,29 @@ def test_a_client_that_is_silent_in_its_tls_handshake_is_dropped_and_holds_up_no
             one.close()
         assert time.monotonic() - began < 20  # asyncio has 60
         line.close()
+    finally:
+        over.set()
+        thread.join(30)
+
+
+def test_a_client_begins_few_tls_handshakes_at_once(people: Path, pair: tuple[str, str]) -> None:
+    port, over, thread = serve(application(people), ServerReach(certificate=pair[0], key=pair[1]))
+    try:
+        with ExitStack() as sockets:
+            lines = [socket.create_connection(("127.0.0.1", port), 30, ("127.0.0.2", 0)) for _ in range(70)]
+            for line in lines:
+                sockets.callback(line.close)
+            context = ssl.create_default_context(cafile=pair[0])
+            other = HTTPSConnection("localhost", port, timeout=30, context=context)
+            other.request("GET", "/")
+            assert other.getresponse().status == 200
+            other.close()
+            lines[-1].settimeout(5.0)  # a handshake is waited for longer
+            with suppress(ConnectionResetError):
+                assert lines[-1].recv(1) == b"", "it is refused at once"
+            lines[0].settimeout(0.2)
+            with pytest.raises(TimeoutError):
+                lines[0].recv(1)
     finally:
         over.set()
         thread.join(30)

@@ -16,6 +16,7 @@ from sigma_kernel import Chart
 from sigma_kernel.curves import AXES, BranchedCurves, Curve, Stretch
 from sigma_kernel.errors import SigmaPluginError
 from sigma_kernel.settings import brief
+from sigma_plot.times import TIME, date_of, time_ticks
 
 WIDE, HIGH = 500, 150  # of the axes of a panel, in pixels
 LEFT, TOP, BOTTOM = 64, 34, 34  # margins of the axes
@@ -166,16 +167,29 @@ def figure(title: str, panels: Mapping[str, Sequence[Line]], x: str = "iteration
 
 def _axes(axes: Any, name: str, lines: Sequence[Line], x: str, colours: Mapping[str, int]) -> None:
     for line in lines:
-        colour = INK[colours[line.label]]
+        colour, along = INK[colours[line.label]], to_dates(line.x) if x == TIME else line.x
         if line.left:
-            axes.plot(line.x, line.y, color=colour, alpha=0.5, linewidth=1, linestyle=":")
+            axes.plot(along, line.y, color=colour, alpha=0.5, linewidth=1, linestyle=":")
             continue
-        axes.plot(line.x, line.y, color=colour, label=line.label)
-        axes.fill_between(line.x, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
+        axes.plot(along, line.y, color=colour, label=line.label)
+        axes.fill_between(along, line.low, line.high, color=colour, alpha=0.18, linewidth=0)
     axes.set_title(name, loc="left", fontsize=10)
-    axes.set_xlabel(x)
+    axes.set_xlabel(name_axis(x, lines))
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def name_axis(x: str, lines: Sequence[Line]) -> str:
+    """Return what is written at the horizontal axis: at times of day the day on which they begin."""
+    if x != TIME:
+        return x
+    low, _ = scale([line.x for line in lines])
+    return f"{date_of(low):%Y-%m-%d} UTC"
+
+
+def to_dates(times: np.ndarray) -> np.ndarray:
+    """Return seconds since 1970 as dates of NumPy; NaN is NaT."""
+    return np.where(np.isnan(times), np.datetime64("NaT"), (np.nan_to_num(times) * 1e6).astype("datetime64[us]"))
 
 
 def series(panels: Mapping[str, Sequence[Line]]) -> dict[str, int]:
@@ -207,7 +221,7 @@ def _panel(name: str, lines: Sequence[Line], x: str, across: tuple[float, float]
     def place(values: np.ndarray) -> np.ndarray:
         return HIGH - (values - up[0]) / (up[1] - up[0]) * HIGH
 
-    parts = [f'<text x="{8 - LEFT}" y="-14">{escape(name)}</text>', _grid(across, up, x)]
+    parts = [f'<text x="{8 - LEFT}" y="-14">{escape(name)}</text>', _grid(across, up, x, name_axis(x, lines))]
     keys = 0
     for line in lines:
         shown, style = thin_line(line, POINTS), f"s{colours[line.label]}"
@@ -225,16 +239,17 @@ def _panel(name: str, lines: Sequence[Line], x: str, across: tuple[float, float]
     return "".join(parts)
 
 
-def _grid(across: tuple[float, float], up: tuple[float, float], x: str) -> str:
+def _grid(across: tuple[float, float], up: tuple[float, float], x: str, name: str) -> str:
     """Return lines and labels of the axes."""
-    parts = [f'<text x="{WIDE + 28}" y="{HIGH + 18}">{escape(x)}</text>']
+    parts = [f'<text x="{WIDE + 28}" y="{HIGH + 18}">{escape(name)}</text>']
     for tick in ticks(*up):
         y = HIGH - (tick - up[0]) / (up[1] - up[0]) * HIGH
         parts.append(f'<path class="grid" d="M0 {y:.1f}H{WIDE}"/>')
         parts.append(f'<text x="-8" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
-    for tick in ticks(*across):
+    along = time_ticks(*across) if x == TIME else [(tick, f"{tick:,g}") for tick in ticks(*across)]
+    for tick, label in along:
         at = (tick - across[0]) / (across[1] - across[0]) * WIDE
-        parts.append(f'<text x="{at:.1f}" y="{HIGH + 18}" text-anchor="middle">{tick:,g}</text>')
+        parts.append(f'<text x="{at:.1f}" y="{HIGH + 18}" text-anchor="middle">{label}</text>')
     return "".join(parts)
 
 

@@ -15,22 +15,21 @@ import numpy as np
 from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch
 from sigma_kernel.errors import SigmaConfigError
 from sigma_plot.charts import is_of_machine, panels, svg
-from sigma_plot.drawing import csv, picture, terminal
+from sigma_plot.drawing import Curves, Left, csv, picture, terminal
+from sigma_plot.times import TIME, add_times, read_periods
 from sigma_run.config import open_run
 from sigma_run.launcher import colours, document, json_option, list_members, say
 from sigma_run.study import Study, is_study, read_study
 
 T = TypeVar("T")
 TRIAL = "trial"  # the axis of a search
-Curves = Mapping[str, Mapping[str, Curve]]
-Left = Mapping[str, Mapping[str, Sequence[Stretch]]]  # branches that were left
 
 
 @click.command()
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--value", "patterns", metavar="PATTERN", multiple=True, help="Plot these values (repeatable).")
 @click.option(
-    "--over", type=click.Choice([*AXES, TRIAL]), help="Horizontal axis.  [default: iteration; of a search: trial]"
+    "--over", type=click.Choice([*AXES, TIME, TRIAL]), help="Horizontal axis.  [default: iteration; of a search: trial]"
 )
 @click.option("--save", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help=".svg, .png or .csv.")
 @json_option
@@ -45,11 +44,35 @@ def plot(runs: tuple[Path, ...], patterns: tuple[str, ...], over: str | None, sa
     if over == TRIAL:
         _show(select_curves(read_trials(runs), patterns), {}, over, save, as_json)
         return
-    metrics = {name: read_curves(run) for name, run in shorten_run_names(list_members(runs)).items()}
+    named = shorten_run_names(list_members(runs))
+    metrics = {name: read_curves(run) for name, run in named.items()}
+    is_table = save is not None and save.suffix.lower() == ".csv"
+    joined = not as_json and not is_table
+    shown = select_parts(metrics, patterns, joined)
+    if over != TIME and not is_table:
+        _show(*shown, over, save, as_json)
+        return
+    timed = select_parts({name: read_times(named[name], own, over) for name, own in metrics.items()}, patterns, joined)
+    if is_table and save is not None and not as_json:
+        _write(save, csv(*shown, timed).encode())
+    else:
+        _show(*(shown if as_json else timed), over, save, as_json)
+
+
+def select_parts(
+    metrics: Mapping[str, Mapping[str, BranchedCurves]], patterns: Sequence[str], joined: bool
+) -> tuple[Curves, Left]:
+    """Return the curves of runs whose names match, and their parts on branches that were left."""
     curves = select_curves({run: _by_name(own, BranchedCurves.curves) for run, own in metrics.items()}, patterns)
-    joined = not as_json and (save is None or save.suffix.lower() != ".csv")
-    left: Left = {run: _by_name(own, lambda tree: tree.abandoned_stretches(joined)) for run, own in metrics.items()}
-    _show(curves, left, over, save, as_json)
+    return curves, {run: _by_name(own, lambda tree: tree.abandoned_stretches(joined)) for run, own in metrics.items()}
+
+
+def read_times(run: Path, measured: Mapping[str, BranchedCurves], over: str) -> Mapping[str, BranchedCurves]:
+    """Return what was measured over times of day; raise SigmaConfigError if that is the axis, and none is known."""
+    periods = read_periods(open_run(run, say).journal_rows())
+    if over == TIME and not periods:
+        raise SigmaConfigError(f"{run}: its journal holds no times of day. Plot it over second.")
+    return {trainer: add_times(own, periods.get(trainer, ())) for trainer, own in measured.items()}
 
 
 def _show(curves: Curves, left: Left, over: str, save: Path | None, as_json: bool) -> None:
@@ -114,8 +137,8 @@ def _by_trial(points: Sequence[tuple[int, float]]) -> Curve:
 
 
 def _axis(over: str) -> str:
-    """Return the field of a curve for an axis: numbers of trials stand for iterations."""
-    return over if over in AXES else "iteration"
+    """Return the field of a curve for an axis: numbers of trials stand for iterations, times for seconds."""
+    return {TIME: "second", TRIAL: "iteration"}.get(over, over)
 
 
 def shorten_run_names(runs: Sequence[Path]) -> dict[str, Path]:

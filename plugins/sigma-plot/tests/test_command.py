@@ -125,7 +125,7 @@ def test_curves_are_saved_as_csv_with_every_digit(tmp_path: Path) -> None:
     assert rows[0] == {
         "run": "a", "name": "training.loss", "iteration": "10", "epoch": "1", "second": "0.25",
         "value": repr(1 / 6), "low": repr(1 / 6), "high": repr(1 / 6), "mean": repr(1 / 6),
-        "count": "1", "left": "0",
+        "count": "1", "left": "0", "time": "",
     }  # fmt: skip
     assert [row["value"] for row in rows if row["epoch"] == "5"] == ["nan", "1.0"]
 

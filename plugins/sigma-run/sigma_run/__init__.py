@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "config.trained": "Trained load",
         "files": "from_file",
         "moments.fork": "fork",
-        "moments.recall": "recall",
+        "moments.recall": "RecallHandle open_recalled recall",
     },
     sigma_components(),
 )

@@ -24,6 +24,7 @@ from sigma_kernel.contracts import (
     Stretch,
     WorkEntry,
 )
+from sigma_kernel.contracts.storing import Checkpoint
 from sigma_kernel.curves import Window
 from sigma_kernel.errors import SigmaCheckpointError, SigmaStateError
 from sigma_kernel.network.architecture import Architecture, Placed
@@ -137,15 +138,18 @@ class SessionView:
 
     def state(self, iteration: int) -> SessionView:
         """Return the trainer as it was in one of its states."""
-        session = self._session
-        checkpoint, model = session.checkpoints.find_state(iteration), session.setup.model
+        return self.with_state(self._session.checkpoints.find_state(iteration))
+
+    def with_state(self, state: Checkpoint) -> SessionView:
+        """Return the trainer as it was in a state that was computed again."""
+        moment, session = Moment(**state.values["clock"]), self._session
+        where = f"iteration {moment.iteration}"
         try:
-            check_layers(f"iteration {iteration}", checkpoint, self.name, model)
+            check_layers(where, state, self.name, session.setup.model)
         except SigmaCheckpointError as error:
-            raise SigmaStateError(f"iteration {iteration}: had another network. Choose a later state.") from error
-        arrays = {n: x for n, x in checkpoint.arrays.items() if not n.startswith((*OPTIMISERS, KEPT, UNDO))}
-        steps = evolve(session.present.steps(), arrays=arrays, moment=Moment(**checkpoint.values["clock"]))
-        return evolve(self, earlier=steps)
+            raise SigmaStateError(f"{where}: had another network. Choose a later state.") from error
+        arrays = {n: x for n, x in state.arrays.items() if not n.startswith((*OPTIMISERS, KEPT, UNDO))}
+        return evolve(self, earlier=evolve(session.present.steps(), arrays=arrays, moment=moment))
 
     def parameters(self) -> dict[str, np.ndarray]:
         """Return copies of its parameters and of the state of its layers, by address."""

@@ -12,6 +12,7 @@ import pytest
 
 from sigma_kernel.clock import every
 from sigma_kernel.contracts import Hook, HookContext, Media, MediaEntry, PictureValue, StoredRun, TextValue
+from sigma_kernel.contracts.media import describe_media
 from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaStateError, SigmaTrainingError
 from sigma_store import FolderStore
@@ -240,6 +241,50 @@ def test_a_picture_that_is_shown_again_is_one_file_which_stays_as_long_as_one_mo
     black = [entry for entry in run.media() if entry.size < 1000]
     assert len({entry.key for entry in black}) == 1 < len(black)
     assert [run.medium(entry).facts() for entry in black] == [{"width": 2, "height": 2}] * len(black)
+
+
+def publish(recorder: MediaRecorder, iteration: int, text: str, name: str = "shown") -> str:
+    """Publish a text at an iteration; return the key of its bytes."""
+    about, data = describe_media(name, TextValue(text))
+    head = {"trainer": recorder.trainer, "iteration": iteration, "epoch": 0, "seconds": 0.0, "branch": 0}
+    recorder.keep({**head, "session": 0, "start": 0}, name, about, data)
+    return str(about["key"])
+
+
+def test_the_list_is_not_read_again_where_media_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FolderStore().create(
+        tmp_path, "r", pytest.fail, lambda stored: "format = 1\n", lambda stored: None, exact=True
+    )
+    read = list[Path]()
+    monkeypatch.setattr("sigma_store.run_folder.read_media", lambda path, log: read.append(path) or iter(()))
+    recorder = MediaRecorder("trainer", most=10 * media.LEAST)
+    recorder.open(run)
+    opened = len(read)
+    for iteration in range(200):
+        publish(recorder, iteration, str(iteration))
+    run.release()
+    assert recorder._thinned > 100
+    assert len(read) == opened
+    kept = {f"{entry.key}" for entry in recorder._entries.values()}
+    assert {path.name for path in (Path(run.place) / "media").iterdir()} == kept
+
+
+def test_bytes_stay_as_long_as_any_trainer_lists_them(tmp_path: Path) -> None:
+    run = FolderStore().create(
+        tmp_path, "r", pytest.fail, lambda stored: "format = 1\n", lambda stored: None, exact=True
+    )
+    first, second = (MediaRecorder(name, lambda text: None, 2 * media.LEAST) for name in ("first", "second"))
+    first.open(run)
+    second.open(run)
+    key = publish(second, 0, "of both")
+    assert publish(first, 0, "of both") == key
+    for iteration in range(1, 9):
+        publish(first, iteration, "of the first", f"other {iteration}")
+    assert (0, 0) not in places([*first._entries.values()])
+    assert first.read(key) is not None, "the second lists it"
+    for iteration in range(1, 9):
+        publish(second, iteration, "of the second", f"other {iteration}")
+    assert first.read(key) is None
 
 
 def test_without_a_budget_nothing_is_kept(tmp_path: Path) -> None:

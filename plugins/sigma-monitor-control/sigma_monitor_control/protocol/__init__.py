@@ -21,6 +21,7 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "mapping": "ROWS",
         "media": "MEDIA",
         "reading": "Later READS",
+        "recalls": "READS_RECALLS RECALLS",
         "steering": "STEERS",
         "subscriptions": "SUBSCRIBES Subscription",
         "values": "to_json",

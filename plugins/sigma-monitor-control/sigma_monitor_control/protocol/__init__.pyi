@@ -13,6 +13,8 @@ from sigma_monitor_control.protocol.mapping import ROWS as ROWS
 from sigma_monitor_control.protocol.media import MEDIA as MEDIA
 from sigma_monitor_control.protocol.reading import Later as Later
 from sigma_monitor_control.protocol.reading import READS as READS
+from sigma_monitor_control.protocol.recalls import READS_RECALLS as READS_RECALLS
+from sigma_monitor_control.protocol.recalls import RECALLS as RECALLS
 from sigma_monitor_control.protocol.steering import STEERS as STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES as SUBSCRIBES
 from sigma_monitor_control.protocol.subscriptions import Subscription as Subscription

@@ -19,6 +19,7 @@ from sigma_monitor_control.protocol.mapping import ROWS
 from sigma_monitor_control.protocol.media import MEDIA
 from sigma_monitor_control.protocol.moments import select_moment
 from sigma_monitor_control.protocol.reading import READS, Later, Run, answered, ticket
+from sigma_monitor_control.protocol.recalls import READS_RECALLS, RECALLS
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
 
@@ -59,7 +60,7 @@ class Conversation:
     more: Mapping[str, Callable[..., Any]] = field(factory=dict)
     who: str | None = None
     _waiting: dict[Id, Future[Any] | Ticket] = field(factory=dict, init=False)
-    _reads: dict[Id, Future[Any]] = field(factory=dict, init=False)  # of those that wait, what nobody else waits for
+    _reads: dict[Id, tuple[Future[Any], Callable[[], object]]] = field(factory=dict, init=False)  # and what ends each
     _subscriptions: dict[Id, Subscription] = field(factory=dict, init=False)
     _due: dict[Id, float] = field(factory=dict, init=False)  # when subscriptions look again, in seconds
     _ready: Callable[[], None] = field(default=lambda: None, init=False)
@@ -111,7 +112,8 @@ class Conversation:
             self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")
             return []
         if isinstance(answer, Later):
-            answer = self._reads[request.id] = (answer.run or self.later)(answer.act)
+            self._reads[request.id] = (answer.run or self.later)(answer.act), answer.stop
+            answer = self._reads[request.id][0]
         if isinstance(answer, Ticket):
             return self._acknowledge_command(request.id, answer)
         if isinstance(answer, Future):
@@ -130,12 +132,13 @@ class Conversation:
 
     def _function(self, do: str) -> Callable[..., Any]:
         """Return what answers; raise a SigmaError if nothing does, or if this client may not ask it."""
-        functions = {**self.more, **SUBSCRIBES, **READS, **DATA, **ROWS, **LAYERS, **MEDIA, **STEERS}
+        reads = {**READS, **DATA, **ROWS, **LAYERS, **MEDIA, **READS_RECALLS}
+        functions = {**self.more, **SUBSCRIBES, **reads, **STEERS, **RECALLS}
         if do not in functions:
             raise SigmaConfigError(
                 f"do {do!r:.100}: unknown.{suggest_name(do, functions)} Known are {', '.join(sorted(functions))}."
             )
-        scope = STEER if do in STEERS else READ
+        scope = STEER if do in STEERS or do in RECALLS else READ
         if scope not in self.scopes:
             raise SigmaStateError(f"{do}: not allowed here, as this connection may only {' and '.join(self.scopes)}.")
         return functions[do]
@@ -150,10 +153,14 @@ class Conversation:
         return self._subscriptions.pop(of, None) is not None or self._drop(of)
 
     def _drop(self, id: Id) -> bool:
-        """Drop a request that waits; return whether there was one. What it reads is not computed, unless it began."""
+        """Drop a request that waits; return whether there was one. What it reads is not computed, unless it began.
+
+        UMAP is ended even then.
+        """
         there = self._waiting.pop(id, None) is not None
-        if (read := self._reads.pop(id, None)) is not None:
-            read.cancel()
+        future, stop = self._reads.pop(id, (None, None))
+        if future is not None and stop is not None and not future.cancel() and not future.done():
+            stop()
         return there
 
     # -- later answers -------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from sigma_kernel.errors import SigmaConfigError, suggest_name
 from sigma_monitor_control.aside import Aside
 from sigma_monitor_control.protocol.data import check_rows, iteration, typical_rows
 from sigma_monitor_control.protocol.moments import origin
-from sigma_monitor_control.protocol.positions import METHODS, align, check_umap, embed, project
+from sigma_monitor_control.protocol.positions import METHODS, UmapProcess, align, check_umap, embed, project
 from sigma_monitor_control.protocol.reading import Later, select_trainer
 from sigma_monitor_control.protocol.row_history import row_history
 from sigma_monitor_control.protocol.sampling import (
@@ -71,10 +71,11 @@ def map_rows(
     slow = method == "umap" and of != PLANE
     if slow:
         check_umap()
-    return Later(lambda: _map_rows(view, name, (of, method, split, count, seed), losses), EMBEDDER.do if slow else None)
+    embedding, about = UmapProcess(), (of, method, split, count, seed)
+    return Later(lambda: _map_rows(view, name, about, losses, embedding), EMBEDDER.do if slow else None, embedding.stop)
 
 
-def _map_rows(view: View, trainer: str, about: Map, losses: bool) -> dict[str, Any]:
+def _map_rows(view: View, trainer: str, about: Map, losses: bool, embedding: UmapProcess) -> dict[str, Any]:
     of, method, split, count, seed = about
     columns = _column_names(view, trainer) if of == PLANE else []
     at, splits = iteration(view, trainer), view.trainer(trainer).splits()
@@ -82,7 +83,7 @@ def _map_rows(view: View, trainer: str, about: Map, losses: bool) -> dict[str, A
     if not sizes:
         raise SigmaConfigError("map: the data of this run are not here, or have no rows.")
     sample, values = read_values(view, trainer, of, draw_sample(sizes, count, seed))
-    positions, shares = _place(view, (trainer, about), values)
+    positions, shares = _place(view, (trainer, about), values, embedding)
     label, classes = read_labels(view, trainer, sample)
     loss, right = read_losses(view, trainer, sample) if losses else (None, None)
     return {
@@ -95,7 +96,9 @@ def _map_rows(view: View, trainer: str, about: Map, losses: bool) -> dict[str, A
     }  # fmt: skip
 
 
-def _place(view: View, which: tuple[str, Map], values: np.ndarray) -> tuple[np.ndarray, list[float]]:
+def _place(
+    view: View, which: tuple[str, Map], values: np.ndarray, embedding: UmapProcess
+) -> tuple[np.ndarray, list[float]]:
     """Return the positions of rows, like those of the last map of the same rows, and the shares of their variance."""
     of, method, *_, seed = which[1]
     if of == PLANE:
@@ -105,7 +108,7 @@ def _place(view: View, which: tuple[str, Map], values: np.ndarray) -> tuple[np.n
     if method == "pca":
         positions, shares = project(values)
     else:
-        positions, shares = embed(values, seed, earlier), []
+        positions, shares = embed(values, seed, earlier, embedding), []
     positions = positions if earlier is None else align(positions, earlier)
     _keep(origin(view), which, positions)
     return positions, shares

@@ -1,4 +1,4 @@
-"""Requests about an earlier moment: ``at`` is the iteration of a state that the trainer has kept."""
+"""Requests about an earlier moment: ``at`` is the iteration of a state that is kept, or was computed again."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, cast
 import numpy as np
 from attrs import define
 
-from sigma_kernel.contracts import AddressEntry, RowLosses, TrainerView, View
+from sigma_kernel.contracts import AddressEntry, Checkpoint, RowLosses, TrainerView, View
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError
 from sigma_monitor_control.protocol.arguments import fits
 from sigma_monitor_control.protocol.reading import select_trainer
+from sigma_monitor_control.protocol.recalls import find_recalled
 
 AT = "at"
 ASKED = frozenset({"layer", "activations", "losses", "confusion", "predict", "map", "surface"})  # with a moment
@@ -24,6 +25,7 @@ class EarlierTrainer:
 
     now: TrainerView
     iteration: int
+    recalled: Checkpoint | None = None  # the state, if it was computed again
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.now, name)
@@ -31,7 +33,7 @@ class EarlierTrainer:
     @cached_property
     def past(self) -> TrainerView:
         """Return the trainer in that state."""
-        return self.now.state(self.iteration)
+        return self.now.state(self.iteration) if self.recalled is None else self.now.with_state(self.recalled)
 
     def losses(self, split: str, most: int | None = None) -> RowLosses:
         """Return the losses of rows by the parameters of then."""
@@ -92,7 +94,8 @@ def select_moment(view: View, do: str, arguments: Mapping[str, Any]) -> tuple[Vi
     if not fits(at, int) or not fits(trainer, str | None):
         raise SigmaConfigError(f"{do}.{AT}: must be the iteration of a state of a trainer (got {at!r:.100}).")
     name = select_trainer(view, trainer)
-    return cast("View", EarlierView(view, name, EarlierTrainer(view.trainer(name), at))), others
+    shown = EarlierTrainer(view.trainer(name), at, find_recalled(view, name, at))
+    return cast("View", EarlierView(view, name, shown)), others
 
 
 def origin(view: View) -> View:

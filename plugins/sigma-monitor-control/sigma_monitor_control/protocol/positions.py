@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from importlib.util import find_spec
 from io import BytesIO
 
 import numpy as np
+from attrs import define, field
 
 from sigma_kernel.errors import SigmaConfigError, SigmaStateError
 
@@ -74,31 +76,59 @@ def check_umap() -> None:
         )
 
 
-def embed(values: np.ndarray, seed: int, earlier: np.ndarray | None = None) -> np.ndarray:
+@define(eq=False)
+class UmapProcess:
+    """A process that computes UMAP; it can be stopped from another thread, also before it begins."""
+
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _is_stopped: bool = field(default=False, init=False)
+    _gate: threading.Lock = field(factory=threading.Lock, init=False)
+
+    def stop(self) -> None:
+        """End the process; what waits for it raises SigmaStateError."""
+        with self._gate:
+            self._is_stopped = True
+            if self._process is not None:
+                self._process.kill()
+
+    def run(self, given: bytes) -> bytes:
+        """Return what the process makes of its input."""
+        with self._gate:
+            if self._is_stopped:
+                raise SigmaStateError("map: UMAP was cancelled.")
+            pipe = subprocess.PIPE
+            self._process = process = subprocess.Popen(
+                [sys.executable, "-P", "-m", EMBED], stdin=pipe, stdout=pipe, stderr=pipe
+            )
+        with process:
+            try:
+                done, errors = process.communicate(given, PATIENCE)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                raise SigmaStateError(f"map: UMAP takes more than {PATIENCE:.0f} s. Use fewer rows.") from error
+        if self._is_stopped:
+            raise SigmaStateError("map: UMAP was cancelled.")
+        if process.returncode:
+            last = errors.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+            raise SigmaStateError(f"map: UMAP failed: {last[0]:.200}. Use method 'pca', or other rows.")
+        return done
+
+
+def embed(
+    values: np.ndarray, seed: int, earlier: np.ndarray | None = None, embedding: UmapProcess | None = None
+) -> np.ndarray:
     """Return the positions of rows by UMAP, float64 ``(n, 2)``; it begins with earlier ones, or principal components.
 
-    A process of its own computes them, at the lowest priority. (McInnes, Healy and Melville, UMAP: Uniform Manifold
-    Approximation and Projection for Dimension Reduction, 2018.) Raises SigmaConfigError if umap-learn is not
-    installed, SigmaStateError if it fails.
+    A process of its own computes them, at the lowest priority, which ``embedding`` can stop. (McInnes, Healy and
+    Melville, UMAP: Uniform Manifold Approximation and Projection for Dimension Reduction, 2018.) Raises
+    SigmaConfigError if umap-learn is not installed, SigmaStateError if it fails or is stopped.
     """
     check_umap()
     begin = project(values)[0] if earlier is None else earlier
     buffer = BytesIO()
     np.savez(buffer, values=values, begin=_scale(begin), seed=seed)
-    try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", EMBED],
-            input=buffer.getvalue(),
-            capture_output=True,
-            timeout=PATIENCE,
-            check=True,
-        )
-    except subprocess.CalledProcessError as error:
-        last = error.stderr.decode(errors="replace").strip().splitlines()[-1:] or [f"exit code {error.returncode}"]
-        raise SigmaStateError(f"map: UMAP failed: {last[0]:.200}. Use method 'pca', or other rows.") from error
-    except subprocess.TimeoutExpired as error:
-        raise SigmaStateError(f"map: UMAP takes more than {PATIENCE:.0f} s. Use fewer rows.") from error
-    positions: np.ndarray = np.load(BytesIO(done.stdout), allow_pickle=False)
+    done = (embedding or UmapProcess()).run(buffer.getvalue())
+    positions: np.ndarray = np.load(BytesIO(done), allow_pickle=False)
     return positions.astype(np.float64)
 
 

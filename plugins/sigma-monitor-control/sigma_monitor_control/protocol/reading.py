@@ -38,6 +38,7 @@ class Later:
 
     act: Callable[[], Any]
     run: Run | None = None  # what runs it, in place of the thread of all clients
+    stop: Callable[[], object] = lambda: None  # ends it, once nobody waits for it any more
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------

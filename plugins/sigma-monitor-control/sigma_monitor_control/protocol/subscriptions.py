@@ -14,6 +14,7 @@ from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control.protocol import reading
 from sigma_monitor_control.protocol.data import edits
 from sigma_monitor_control.protocol.naming import is_pattern, qualify_name
+from sigma_monitor_control.protocol.recalls import recalls
 from sigma_monitor_control.protocol.values import to_json
 
 LEAST, MOST = 0.1, 3600.0  # seconds between two events
@@ -99,6 +100,7 @@ class Following:
             **self._describe_change("status", reading.status(self.view)),
             **self._history(now),
             **self._entries(now),
+            **self._recalls(),
             **self._edits(),
             **self._rows("journal", reading.journal),
             **self._rows("messages", reading.messages),
@@ -162,6 +164,13 @@ class Following:
             return {}
         self._seen.setdefault("edits", {})
         return self._describe_change("edits", edits(self.view, self.trainer))
+
+    def _recalls(self) -> dict[str, Any]:
+        """Return the moments that are computed again, as a whole if that has changed, once there are any."""
+        if self.trainer is None:
+            return {}
+        now = recalls(self.view, self.trainer)
+        return self._describe_change("recalls", now) if now or "recalls" in self._seen else {}
 
     def _rows(self, name: str, read: Callable[[View, int], list[Any]]) -> dict[str, Any]:
         rows = read(self.view, self.numbers[name])

@@ -94,7 +94,16 @@ export class Connection {
 
   request(what, more = {}) {
     if (!this.ready) return Promise.reject(new Refusal({ kind: "offline", message: "" }));
-    return new Promise((resolve, reject) => this.waiting.set(this.send(what, more), { resolve, reject }));
+    return new Promise((resolve, reject) => this.waiting.set(this.send(what, more), { what, resolve, reject }));
+  }
+
+  // No longer wait for requests of a kind: they end with a reason, and the server stops what it can.
+  abandon(what, message) {
+    for (const [number, asked] of [...this.waiting].filter(([, one]) => one.what === what)) {
+      this.waiting.delete(number);
+      if (this.ready) this.request("cancel", { of: number }).catch(() => {});
+      asked.reject(new Refusal({ kind: "cancelled", message }));
+    }
   }
 
   // Hear the events of a subscription; the returned function ends it.

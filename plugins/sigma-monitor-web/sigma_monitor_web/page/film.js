@@ -47,7 +47,7 @@ export function play() {
   const state = store.get(), states = past(state), first = states.find((one) => one.iteration === state.picked?.iteration) ?? states[0];
   if (!first) return;
   [shown, since] = [first.iteration, performance.now()];
-  store.set({ playing: true, picked: first });
+  store.set({ playing: true, picked: first, wished: null });
   announce(t("film.plays", { at: count(shown) }));
   setTimeout(turn, TICK);
 }

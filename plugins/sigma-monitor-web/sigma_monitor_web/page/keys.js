@@ -22,7 +22,7 @@ const KEYS = {
   t: [null, () => press("#theme")],
   "/": [null, () => focus("#find-address")],
   "?": [null, () => press("#keys")],
-  Escape: [null, () => store.set({ picked: null })],
+  Escape: [null, () => store.set({ picked: null, wished: null })],
 };
 
 const OWN = "input, select, textarea, [contenteditable]";

@@ -84,12 +84,12 @@ export const actions = {
   rewind: (to) => command("rewind", { to, scale: "iteration" }).then((done) => { if (done) store.set({ picked: null }); }),
 };
 
-// The states that can be gone back to, oldest first, each once.
-export function kept({ states, trainer, status }) {
+// The states that can be looked at, oldest first, each once: those that can be gone back to, and those that were computed again.
+export function kept({ states, recalls, trainer, status }) {
   const branch = status?.trainers?.[trainer]?.branch;
   const mine = states.filter((one) => one.branch === undefined || one.branch === null || one.branch === branch || one.kept || one.saved);
-  const byIteration = new Map();
-  for (const one of mine) byIteration.set(one.iteration, { ...byIteration.get(one.iteration), ...one, saved: one.saved || byIteration.get(one.iteration)?.saved });
+  const byIteration = new Map(recalls.filter((one) => one.state === "done").map(({ iteration, epoch }) => [iteration, { iteration, epoch, kept: false, saved: false, recalled: true }]));
+  for (const one of mine) byIteration.set(one.iteration, { ...byIteration.get(one.iteration), ...one, recalled: false, saved: one.saved || byIteration.get(one.iteration)?.saved });
   return [...byIteration.values()].sort((a, b) => a.iteration - b.iteration);
 }
 

@@ -25,6 +25,7 @@ let closer = ""; // the part of the axis that was asked for last, and of which c
 let parting = 0;
 
 export const request = (what, more) => connection.request(what, more);
+export const abandon = (what, why) => connection.abandon(what, why);
 
 // Come in, learn the layout, and open the connection.
 export async function start() {
@@ -97,7 +98,7 @@ const lookAround = (trainer) => Promise.all([load("journal", {}).then(refresh), 
 function forget() {
   curves.clear();
   asked.clear();
-  store.set({ journal: [], tickets: [], messages: [], states: [], branches: [], periods: null, entries: [], hooks: [], fates: {}, results: {}, lanes: null, media: null });
+  store.set({ journal: [], tickets: [], messages: [], states: [], recalls: [], branches: [], periods: null, entries: [], hooks: [], fates: {}, results: {}, lanes: null, media: null });
 }
 
 // One list; it stays empty if the server has none, and one of a trainer that is no longer looked at is left.
@@ -149,7 +150,7 @@ function gather() {
 
 export function look(trainer) {
   unfollow(); // news of the trainer before would be taken for those of this one
-  store.set({ trainer, picked: null, branches: [], periods: null, states: [], lanes: null, media: null });
+  store.set({ trainer, picked: null, wished: null, recalls: [], branches: [], periods: null, states: [], lanes: null, media: null });
   lookAround(trainer).then(follow);
 }
 
@@ -219,7 +220,7 @@ export function take(event) {
   if (event.tickets?.length) patch.tickets = merged(state.tickets, event.tickets, event.status ?? state.status);
   const states = event.states && (Array.isArray(event.states) ? event.states : event.states[state.trainer]);
   if (states) patch.states = states;
-  for (const name of ["entries", "branches", "periods", "edits", "hooks", "media"]) if (event[name]) patch[name] = event[name];
+  for (const name of ["entries", "branches", "periods", "edits", "hooks", "media", "recalls"]) if (event[name]) patch[name] = event[name];
   store.set(patch);
   if (event.entries) rememberFirst();
   if (event.status && ENDS.includes(event.status.status) && !ENDS.includes(state.status?.status)) load("results", {});

@@ -43,6 +43,9 @@ const INITIAL = {
   gauges: {}, // what a person has changed in the charts of the machine, by trainer and chart
   range: null, // [from, to] on the axis while zoomed
   picked: null, // the state that is looked at, and that a rewind would go to
+  wished: null, // the iteration that is looked for, if no state of it is kept
+  recalls: [], // moments that are computed again, or were: {iteration, epoch, reached, state, why}
+  refused: "", // why one cannot be
   playing: false, // whether the film goes on from there
   pace: null, // of the film, in states a second, once a person has chosen it
   pins: [], // moments that are read: {iteration, second}

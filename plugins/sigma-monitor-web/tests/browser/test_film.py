@@ -164,6 +164,7 @@ def test_the_button_plays_from_the_first_state_to_now_and_the_marker_follows(lin
     window = visit()
     page = enter(window, link)
     pace(page, "10")
+    page.evaluate(LISTEN)
     page.get_by_role("button", name="Play the history").click()
     page.locator(".lane .pin.seen").first.wait_for(state="attached")
     first = page.locator(".lane .pin.seen").first.evaluate("(line) => line.style.transform")
@@ -172,6 +173,8 @@ def test_the_button_plays_from_the_first_state_to_now_and_the_marker_follows(lin
     assert page.locator(".ask").count() == 0, "no question while it plays"
     page.get_by_role("button", name="Pause the history").wait_for()
     page.wait_for_function("() => !window.kept.get().playing", timeout=20_000)
+    shown = page.evaluate("() => [...window.shown]")
+    assert (shown[0], shown) == (STATES[0], sorted(shown))
     assert picked(page) is None
     assert page.locator(".pin.seen").count() == 0
     assert window.complaints == []
@@ -232,6 +235,7 @@ def test_a_slow_server_is_asked_no_more_than_it_answers(reel: Reel, link: str, v
 
 def test_every_view_shows_the_moment_and_goes_back_to_now(link: str, visit: Any) -> None:
     window = visit()
+    wire = Wire().listen(window.page)
     page = enter(window, link)
     page.keyboard.press("p")
     page.keyboard.press("p")
@@ -240,6 +244,7 @@ def test_every_view_shows_the_moment_and_goes_back_to_now(link: str, visit: Any)
         page.get_by_text("As it was at iteration 10, after epoch 1").wait_for()
     page.get_by_text("trainer.network.layers.1-dense").wait_for()
     page.wait_for_function("() => document.querySelector('#v-network').textContent.includes('weights are kept')")
+    assert ("layer", STATES[0]) in wire.asked
     page.get_by_role("navigation").get_by_role("link", name="Data").click()
     page.get_by_text("39 of 50 wrong").wait_for()
     page.get_by_text("loss at 10").wait_for()

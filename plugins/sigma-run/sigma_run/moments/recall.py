@@ -69,13 +69,7 @@ class RecallHandle:
         the process goes on.
         """
         state, wish = self.state(timeout), self.wish
-
-        def select(stored: StoredRun, name: str, use: Use) -> tuple[Path, Checkpoint]:
-            place = stored.checkpoints(name).place(str(wish.at))
-            use(place, state)
-            return place, state
-
-        return open_trained(wish.run, wish.trainer, select, data=wish.data, trust=wish.trust, log=self.log)
+        return open_recalled(wish.run, wish.trainer, state, data=wish.data, trust=wish.trust, log=self.log)
 
     def state(self, timeout: float | None = None) -> Checkpoint:
         """Wait for the moment, and return its state."""
@@ -107,6 +101,25 @@ class RecallHandle:
     def _read(self, written: StoredRun) -> Checkpoint:
         (trainer,) = written.trainers()
         return written.checkpoints(trainer).read(str(self.wish.at), self.log)
+
+
+def open_recalled(
+    run: Path | str,
+    trainer: str | None,
+    state: Checkpoint,
+    *,
+    data: Path | str | None = None,
+    trust: Iterable[str] = (),
+    log: Log = warnings.warn,
+) -> Trained:
+    """Return the network of a run in a state that was computed again, as ``load`` does."""
+
+    def select(stored: StoredRun, name: str, use: Use) -> tuple[Path, Checkpoint]:
+        place = stored.checkpoints(name).place(str(state.values["clock"]["iteration"]))
+        use(place, state)
+        return place, state
+
+    return open_trained(run, trainer, select, data=data, trust=trust, log=log)
 
 
 def recall(

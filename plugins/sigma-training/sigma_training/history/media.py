@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from attrs import define, evolve, field, frozen
 
@@ -136,6 +137,35 @@ def _thin_entries(entries: Sequence[MediaEntry]) -> list[MediaEntry]:
 
 # -- recording ---------------------------------------------------------------------------------------------------------
 @define(eq=False)
+class MediaKeys:
+    """Which bytes of a run are listed, and where: equal values share a file, also those of several trainers."""
+
+    holders: dict[str, set[tuple[str, Place]]] = field(factory=lambda: defaultdict(set))  # trainers and places, by key
+    keys: dict[tuple[str, Place], set[str]] = field(factory=lambda: defaultdict(set))  # and the other way round
+
+    def add(self, trainer: str, entries: Iterable[MediaEntry]) -> None:
+        """Add values of a trainer."""
+        for entry in entries:
+            holder = trainer, (entry.name, entry.branch, entry.iteration)
+            self.holders[entry.key].add(holder)
+            self.keys[holder].add(entry.key)
+
+    def remove(self, trainer: str, places: Iterable[Place]) -> list[str]:
+        """Remove what a trainer has at some places; return the keys that nothing has any more."""
+        free = list[str]()
+        for holder in ((trainer, place) for place in places):
+            for key in self.keys.pop(holder, ()):
+                self.holders[key].discard(holder)
+                if not self.holders[key]:
+                    del self.holders[key]
+                    free.append(key)
+        return free
+
+
+_shared: WeakValueDictionary[int, MediaKeys] = WeakValueDictionary()  # by the identity of a run, while trainers hold it
+
+
+@define(eq=False)
 class MediaRecorder:
     """The media of one trainer: those that hooks publish, in its stored run or in memory."""
 
@@ -149,6 +179,7 @@ class MediaRecorder:
     _failing: bool = field(default=False, init=False)  # whether the last value could not be written
     _unwritten: set[str] = field(factory=set, init=False)  # keys of values that could not be written
     _thinned: int = field(default=0, init=False)  # values that had to go
+    _keys: MediaKeys | None = field(default=None, init=False)  # of the run
 
     def limit(self, most: int) -> None:
         """Keep at most so many bytes from now on."""
@@ -160,8 +191,10 @@ class MediaRecorder:
             return
         former, self.shelf = self.shelf, run
         self._entries.clear()
+        self._keys = None
         for entry in run.media(self.trainer, log=self.log):
             self._entries[entry.name, entry.branch, entry.iteration] = entry
+        self._listed_keys().add(self.trainer, self._entries.values())
         self._total = _total([*self._entries.values()])
         if isinstance(former, MediaMemory):
             for row in former.rows:
@@ -195,9 +228,20 @@ class MediaRecorder:
         if (before := self._entries.pop(place, None)) is not None:
             self._total -= _total([before])
         self._entries[place] = entry
+        self._listed_keys().add(self.trainer, [entry])
         self._total += _total([entry])
         if self._total > self.most or len(self._entries) > MOST_MOMENTS:
             self._make_room(row)
+
+    def _listed_keys(self) -> MediaKeys:
+        """Return which bytes of the run are listed; its rows are read once, by the first of its trainers."""
+        if self._keys is None:
+            self._keys = _shared.get(id(self.shelf)) or MediaKeys()
+            if not self._keys.keys:
+                for entry in join_media(self.shelf.media_rows(lambda text: None)):
+                    self._keys.add(entry.trainer, [entry])
+            _shared[id(self.shelf)] = self._keys
+        return self._keys
 
     def _complain(self, error: SigmaStateError) -> None:
         """Log that values are left out, once until one is written again."""
@@ -210,21 +254,19 @@ class MediaRecorder:
         gone = select_surplus([*self._entries.values()], self.most)
         if not gone:
             return
-        self.shelf.media_log.append(
-            {"trainer": self.trainer, "removed": [[entry.name, entry.branch, entry.iteration] for entry in gone]}
-        )
+        places = [(entry.name, entry.branch, entry.iteration) for entry in gone]
+        self.shelf.media_log.append({"trainer": self.trainer, "removed": [[*place] for place in places]})
         if not self._thinned:
             self.log(
                 f"{self.trainer}: media have more than media_bytes = {self.most:,}, or {MOST_MOMENTS:,} moments of a"
                 " name. From now on older ones are removed, the older the further apart."
             )
         self._thinned += len(gone)
-        for entry in gone:
-            del self._entries[entry.name, entry.branch, entry.iteration]
+        for place in places:
+            del self._entries[place]
         self._total = _total([*self._entries.values()])
-        shared = {entry.key for entry in join_media(self.shelf.media_rows(lambda text: None))}
         try:
-            for key in {entry.key for entry in gone} - shared:
+            for key in self._listed_keys().remove(self.trainer, places):
                 self.shelf.remove(f"{FOLDER}{key}")
         except SigmaStateError as error:  # files that stay are no longer listed
             self.log(str(error))

@@ -1,5 +1,6 @@
 // Charts as files, one or all of them: the points as CSV, the picture as SVG or PNG.
 import { curves } from "../series.js";
+import { store } from "../store.js";
 import { t } from "../words.js";
 import { paintLane } from "./lane.js";
 import { prepare, write } from "./paint.js";
@@ -7,6 +8,7 @@ import { palette } from "./palette.js";
 import { paintRuler } from "./ruler.js";
 import { SvgPen } from "./svg.js";
 import { paintTimeline, tallness } from "./timeline.js";
+import { makeWall } from "./wall.js";
 
 const HEAD = 168; // pixels at the left for titles
 const LINE = 18; // pixels
@@ -23,13 +25,19 @@ function download(blob, name) {
 
 const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
+// When a second of a branch was, in ISO 8601; empty if that is not known.
+function timesOf(periods) {
+  const wall = makeWall(periods);
+  return (branch, second) => (wall && second >= wall.guessed ? new Date(1000 * (wall.origin + wall.at(branch, second))).toISOString() : "");
+}
+
 // One row a point and address: nothing is interpolated, branches stay apart.
 export function csv(entries) {
-  const rows = [["address", "branch", "iteration", "epoch", "seconds", "value", "low", "high"].join(",")];
+  const rows = [["address", "branch", "iteration", "epoch", "seconds", "value", "low", "high", "time"].join(",")], timeAt = timesOf(store.get().periods);
   for (const { address } of entries) {
     for (const [branch, stretch] of curves.get(address)?.branches ?? []) {
       for (let i = 0; i < stretch.length; i++) {
-        rows.push([quoted(address), branch, stretch.iteration[i], stretch.epoch[i], stretch.second[i], stretch.value[i], stretch.low[i], stretch.high[i]].join(","));
+        rows.push([quoted(address), branch, stretch.iteration[i], stretch.epoch[i], stretch.second[i], stretch.value[i], stretch.low[i], stretch.high[i], timeAt(branch, stretch.second[i])].join(","));
       }
     }
   }

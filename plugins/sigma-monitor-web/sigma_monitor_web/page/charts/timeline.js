@@ -1,7 +1,8 @@
 // The timeline: the current line is straight, abandoned branches hang below; kept states; the range that confirms a rewind.
 import { html, useLayoutEffect, useRef } from "../lib.js";
 import { stop } from "../film.js";
-import { actions, allowed, kept, nearest } from "../playback.js";
+import { kept, nearest } from "../playback.js";
+import { attempt, cancel, choose, goOn, possible, recompute, rewinds, running } from "../recall.js";
 import { store } from "../store.js";
 import { Film, where } from "../widgets/film.js";
 import { clockTime, count, spoken } from "../numbers.js";
@@ -20,7 +21,7 @@ export const tallness = (scene) => 92 + (rowsOf(scene) - 1) * STEP;
 // The row below the line in which a branch hangs: the newest highest.
 const rowOf = (scene, number) => BELOW + Math.min(MOST_ROWS - 1, scene.abandoned.length - 1 - scene.abandoned.findIndex((one) => one.number === number)) * STEP;
 
-export function paintTimeline(pen, scene, picked) {
+export function paintTimeline(pen, scene, picked, wished = null) {
   const colours = palette(), { frame, sx, axis, now, small } = scene, height = tallness(scene);
   const x = (iteration, second, more) => sx(axis.place(iteration, second, more));
   const end = axis.wall ? sx(axis.present) : x(now, axis.clock ? scene.about?.second : undefined);
@@ -31,10 +32,11 @@ export function paintTimeline(pen, scene, picked) {
   shade(pen, scene, height, colours);
   rule(pen, Math.max(frame.left, x(0, 0)), LINE, end, LINE, colours.accent, { width: 3 });
   for (const branch of scene.abandoned) hang(pen, branch, scene, x, colours);
-  if (picked) rule(pen, x(picked.iteration), LINE, end, LINE, colours.ghost, { width: 4 });
+  const looked = picked?.iteration ?? wished;
+  if (looked !== null) rule(pen, x(looked), LINE, end, LINE, colours.ghost, { width: 4 });
   states(pen, scene, x, colours);
-  const at = picked ? x(picked.iteration) : end;
-  disc(pen, at, LINE, 7, colours.accent);
+  const at = looked === null ? end : x(looked);
+  disc(pen, at, LINE, 7, wished === null ? colours.accent : colours["ink-3"]);
   disc(pen, at, LINE, 2.5, colours.surface);
   pen.restore();
   for (const branch of scene.abandoned) nameBranch(pen, branch, scene, x, colours);
@@ -87,7 +89,7 @@ function states(pen, scene, x, colours) {
   for (const one of scene.kept) {
     const at = x(one.iteration, one.second);
     if (one.saved) diamond(pen, at, LINE, 7, colours.surface, colours.accent, 2);
-    else disc(pen, at, LINE, 4, colours.surface, colours.accent, 2);
+    else disc(pen, at, LINE, one.recalled ? 3 : 4, colours.surface, one.recalled ? colours["ink-3"] : colours.accent, 2);
   }
 }
 
@@ -134,9 +136,9 @@ export function besides({ about }) {
 
 const spot = (state) => `${t("at.iteration", { n: count(state.iteration) })}, ${t("at.epoch", { n: count(state.epoch) })}`;
 
-function Range({ scene, picked }) {
-  const field = useRef(null), states = kept(scene.state), steers = allowed(scene.state).rewind;
-  const pick = (one) => { stop(); store.set({ picked: one }); };
+function Range({ scene, picked, wished }) {
+  const field = useRef(null), states = kept(scene.state);
+  const pick = (one) => { stop(); store.set({ picked: one, wished: null, refused: "" }); };
   const slide = (event) => {
     const found = nearest(states, scene.now, Number(event.target.value));
     event.target.value = found ? found.iteration : scene.now;
@@ -145,46 +147,71 @@ function Range({ scene, picked }) {
   const keys = (event) => {
     const way = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 }[event.key];
     if (event.key === "Escape") return pick(null);
-    if (event.key === "Enter" && picked && steers) return actions.rewind(picked.iteration);
+    if (event.key === "Enter") return wished === null ? goOn(scene.state) : possible(scene.state) && !running(scene.state) && recompute();
     if (!way) return undefined;
     event.preventDefault();
-    const before = states.filter((one) => one.iteration < scene.now);
-    const at = picked ? before.findIndex((one) => one.iteration === picked.iteration) : before.length;
-    return pick(before[Math.max(0, at + way)] ?? null);
+    const from = picked?.iteration ?? wished ?? scene.now, before = states.filter((one) => one.iteration < scene.now);
+    if (event.shiftKey) { stop(); return choose(from + way); }
+    return pick((way < 0 ? before.findLast((one) => one.iteration < from) ?? before[0] : before.find((one) => one.iteration > from)) ?? null);
   };
   const [from, to] = [scene.sx(scene.axis.low), scene.sx(scene.axis.high)];
   useLayoutEffect(() => {
     field.current.style.setProperty("left", `${from - 8}px`);
     field.current.style.setProperty("width", `${to - from + 16}px`);
-    field.current.value = picked ? picked.iteration : scene.now;
+    field.current.value = picked?.iteration ?? wished ?? scene.now;
   });
   const low = Math.round(scene.axis.iterationAt(scene.axis.low)), high = Math.round(scene.axis.iterationAt(scene.axis.high));
   return html`<input ref=${field} type="range" id="rewind" min=${low} max=${Math.max(high, low + 1)} aria-label=${t("rewind.range")}
-    aria-valuetext=${picked ? spot(picked) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${!states.length} onPointerDown=${stop} onInput=${slide} onKeyDown=${keys} />`;
+    aria-valuetext=${picked ? spot(picked) : wished !== null ? t("recall.none", { at: count(wished) }) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${!states.length} onPointerDown=${stop} onInput=${slide} onKeyDown=${keys} />`;
+}
+
+const back = () => store.set({ picked: null, wished: null, refused: "" });
+
+// Any iteration before now, as a number.
+function Exact({ at, now }) {
+  const take = (event) => { if (event.target.value.trim() && Number(event.target.value) !== at) choose(Number(event.target.value)); };
+  return html`<label class="exact">${t("iteration")} <input type="number" id="exact" min="0" max=${now - 1} step="1" value=${at} onChange=${take} /></label>`;
 }
 
 // What may be done with the picked state: to go on from there, or back to now.
-function Ask({ picked, branch, newest, steers }) {
-  return html`<div class="ask" role="group" aria-label=${t("do.rewind")} onKeyDown=${(event) => { if (event.key === "Escape") store.set({ picked: null }); }}>
-    <p>${steers ? t("rewind.question", { at: count(picked.iteration), epoch: count(picked.epoch), branch, next: newest + 1 }) : where(picked)}</p>
-    ${steers ? html`<button class="primary" type="button" onClick=${() => actions.rewind(picked.iteration)}>${t("do.rewind")}</button>` : null}
-    <button type="button" onClick=${() => store.set({ picked: null })}>${t(steers ? "cancel" : "film.now")}</button></div>`;
+function Ask({ scene, picked, branch, newest }) {
+  const steers = rewinds(scene.state), run = scene.state.hello?.folder?.split("/").filter(Boolean).at(-1);
+  const says = steers ? t("rewind.question", { at: count(picked.iteration), epoch: count(picked.epoch), branch, next: newest + 1 }) : where(picked);
+  return html`<div class="ask" role="group" aria-label=${t("do.rewind")} onKeyDown=${(event) => { if (event.key === "Escape") back(); }}>
+    <p>${says}${picked.recalled ? html`. ${t("recall.fork")} <code>sigma fork ${run} --at ${picked.iteration}</code>` : null}</p>
+    <${Exact} at=${picked.iteration} now=${scene.now} />
+    ${steers ? html`<button class="primary" type="button" onClick=${() => goOn(scene.state)}>${t("do.rewind")}</button>` : null}
+    <button type="button" onClick=${back}>${t(steers ? "cancel" : "film.now")}</button></div>`;
+}
+
+// A moment without a kept state: it is computed again, if it is asked for; that can be cancelled.
+function Wish({ scene, wished }) {
+  const { state } = scene, tried = attempt(state), goes = running(state), mine = goes?.iteration === wished;
+  const why = state.refused || (tried?.state === "failed" ? tried.why : "");
+  return html`<div class="ask" role="group" aria-label=${t("recall")} onKeyDown=${(event) => { if (event.key === "Escape") back(); }}>
+    <p>${mine ? t("recall.reached", { reached: count(goes.reached), at: count(wished) }) : t(goes ? "recall.other" : "recall.none", { at: count(goes ? goes.iteration : wished) })}</p>
+    ${goes ? html`<progress max=${Math.max(1, goes.iteration)} value=${goes.reached} aria-label=${t("recall.running", { at: count(goes.iteration) })}></progress><button type="button" id="recall-cancel" onClick=${cancel}>${t("recall.cancel")}</button>` : null}
+    ${mine ? null : html`<${Exact} at=${wished} now=${scene.now} />`}
+    ${!goes && possible(state) ? html`<button class="primary" type="button" id="recall" onClick=${recompute}>${t("recall.do")}</button>` : null}
+    <button type="button" onClick=${back}>${t("film.now")}</button>
+    ${why && !goes ? html`<p class="why" role="alert">${why}</p>` : null}</div>`;
 }
 
 // The pauses that can be seen, in words.
 const pausesOf = (axis) => (axis.wall?.pauses ?? []).filter(([from, to]) => to - from > (axis.high - axis.low) / SEEN).map(([from, to]) => t("paused.from", { from: clockTime(axis.wall.origin + from, 0), to: clockTime(axis.wall.origin + to, 0) }));
 
 export function Timeline({ scene }) {
-  const { picked, playing } = scene.state;
+  const { picked, playing, wished } = scene.state;
   const branch = scene.about?.branch ?? 0, start = scene.alive.at(-1)?.from ?? 0;
   const newest = Math.max(branch, ...scene.state.branches.map((one) => one.number));
-  const states = scene.kept.length;
+  const states = scene.kept.filter((one) => !one.recalled).length;
   const says = [t("branch.from", { n: branch, at: count(start) }), t("states.kept", { n: states }), ...scene.abandoned.map((one) => t("branch.left", { n: one.number, at: count(one.end) })), ...scene.flags.map((one) => `${count(one.iteration)}: ${one.text}`), ...pausesOf(scene.axis)].join("; ");
   return html`<section class="lane timeline" aria-labelledby="l-timeline">
     <div class="head"><h2 id="l-timeline">${t("timeline")}</h2><p class="note"><b>${t("branch", { n: branch })}</b>${start ? `, ${t("from", { at: count(start) })}` : ""}</p>
       <p class="note">${t("states.kept", { n: states })}</p><${Film} /></div>
-    <div class="plot" onPointerDown=${stop}><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(prepare(canvas, scene.frame.width, tallness(scene)), scene, picked)} />
-      <${Range} scene=${scene} picked=${picked} /><${Pins} scene=${scene} /><span class="cross" aria-hidden="true"></span></div>
-    ${picked && !playing ? html`<${Ask} picked=${picked} branch=${branch} newest=${newest} steers=${allowed(scene.state).rewind} />` : null}
+    <div class="plot" onPointerDown=${stop}><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(prepare(canvas, scene.frame.width, tallness(scene)), scene, picked, wished)} />
+      <${Range} scene=${scene} picked=${picked} wished=${wished} /><${Pins} scene=${scene} /><span class="cross" aria-hidden="true"></span></div>
+    ${picked && !playing ? html`<${Ask} scene=${scene} picked=${picked} branch=${branch} newest=${newest} />` : null}
+    ${wished !== null && !playing ? html`<${Wish} scene=${scene} wished=${wished} />` : null}
   </section>`;
 }

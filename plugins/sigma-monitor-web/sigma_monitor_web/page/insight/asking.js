@@ -4,15 +4,15 @@ import { useEffect, useRef, useState } from "../lib.js";
 import { request } from "../session.js";
 import { ofTrainer, store, useStore } from "../store.js";
 
-const NOTHING = { result: null, why: "" };
+const NOTHING = { result: null, why: "", busy: false };
 
 export const useOnline = () => useStore((state) => state.connection === "online" && Boolean(state.hello));
 
 // The answer to a request, and why there is none; `more` null asks nothing. A new answer takes the place of the last one at once.
 // The same is asked again when `again` changes, but not before it is answered: one that takes long must not be asked forever.
 // So is the same at another moment, `at`: of those that come meanwhile, the newest is asked next.
-// The last answer to another request than `what` has other fields, and is none.
-export function useAsked(what, more, again = 0) {
+// The last answer to another request than `what` has other fields, and is none. Whether an answer is waited for is `busy`, if that is `told`.
+export function useAsked(what, more, again = 0, told = false) {
   const online = useOnline(), [found, set] = useState(NOTHING), key = JSON.stringify([what, more]), subject = JSON.stringify([what, more && { ...more, at: undefined }]), now = useRef({ subject: "", busy: "", due: false }).current;
   now.more = more;
   useEffect(() => {
@@ -23,14 +23,15 @@ export function useAsked(what, more, again = 0) {
       const asked = now.more, frame = asked.at === undefined ? 0 : 1;
       Object.assign(now, { busy: subject, due: false });
       frames.waiting += frame;
+      if (told) set((old) => ({ ...old, what, result: old.what === what ? old.result : null, why: "", busy: true }));
       const heard = (answer) => {
         frames.waiting -= frame;
         if (now.subject !== subject) return;
         now.busy = "";
-        if (answer) set(answer);
+        if (answer) set((old) => (answer.cancelled && old.result ? { ...old, busy: false } : answer));
         if (now.due) ask();
       };
-      request(what, asked).then((result) => heard({ what, result, why: "" }), (error) => heard(error.kind === "offline" ? null : { what, result: null, why: error.message }));
+      request(what, asked).then((result) => heard({ what, result, why: "" }), (error) => heard(error.kind === "offline" ? null : { what, result: null, why: error.message, cancelled: error.kind === "cancelled" }));
     };
     ask();
   }, [what, key, online, again]);

@@ -10,6 +10,7 @@ import { Tiles, about, word } from "./rows.js";
 import { Table } from "./table.js";
 import { announce } from "../announce.js";
 import { SERIES, palette } from "../charts/palette.js";
+import { abandon } from "../session.js";
 import { useSpots, useStore } from "../store.js";
 import { count, figure, percent } from "../numbers.js";
 import { t } from "../words.js";
@@ -114,11 +115,11 @@ export function DataMap({ trainer }) {
   const { result: form, why: lacks } = useAsked("inputs", { trainer }), plane = numbersOf(form) === 2 && form.inputs.every((one) => one.kind !== "text"), [setup, change] = useSetup(plane), edited = useEdited();
   const layers = (useAsked("network", { trainer }).result ?? []).filter((layer) => !("targets" in layer.settings) && layer.sources.length).map((layer) => layer.name);
   const splits = Object.keys(useAsked("splits", { trainer }, edited).result ?? {}), classes = useAsked("classes", { trainer }).result ?? [], names = useAsked("columns", { trainer }).result ?? {};
-  const embeds = setup.method === "umap" && setup.of !== "plane", moment = useMoment(), follows = embeds ? {} : moment;
+  const embeds = setup.method === "umap" && setup.of !== "plane", moment = useMoment(), [embedded, embedAt] = useState({}), follows = embeds ? embedded : moment; // what takes minutes follows no film
   const losses = setup.colour === "loss" || setup.colour === "right", asks = { trainer, of: setup.of, method: setup.method, count: setup.count, losses, ...(setup.split ? { split: setup.split } : {}), ...follows };
   const soon = usePace(OFTEN), later = usePace(SELDOM), [again, refresh] = useState(0);
   const moves = embeds ? again : "at" in moment ? "" : losses ? later : layers.includes(setup.of) ? soon : ""; // what takes minutes is computed again when a person asks
-  const { result, why } = useAsked("map", form ? asks : null, `${moves} ${edited}`), surface = useAsked("surface", plane && setup.of === "plane" ? { trainer, ...moment } : null, "at" in moment ? "" : soon).result;
+  const { result, why, busy } = useAsked("map", form ? asks : null, `${moves} ${edited}`, embeds), surface = useAsked("surface", plane && setup.of === "plane" ? { trainer, ...moment } : null, "at" in moment ? "" : soon).result;
   const cloud = useMemo(() => (result ? unpacked(result) : null), [result]), theme = useStore((state) => state.looks), waits = cloud && (cloud.of !== setup.of || (cloud.of !== "plane" && cloud.method !== setup.method));
   const [chosen, take] = useChosen(cloud), [bright, pick] = useState(null), [under, point] = useState(-1);
   useEffect(() => pick(null), [setup.colour]);
@@ -126,7 +127,9 @@ export function DataMap({ trainer }) {
   const looks = useMemo(() => ({ groups: bright === null ? groups : faded(groups, bright), chosen, surface: surface ? hues(Math.max(2, surface.classes), palette(), SERIES) : [] }), [groups, bright, chosen, surface, theme]);
   const parts = cloud ? cloud.splits.map((split, k) => [split, chosen.filter((i) => cloud.split[i] === k).map((i) => cloud.row[i])]).filter(([, rows]) => rows.length) : [];
   return html`<div class="side"><section class="card map-card" aria-labelledby="h-map"><div class="card-head"><${Parts} /><h2 id="h-map" class="sr">${t("map")}</h2><${Controls} setup=${setup} change=${change} layers=${layers} plane=${plane} splits=${splits} />
-      ${embeds ? html`<button class="quiet mini" type="button" onClick=${() => refresh(again + 1)}>${t("data.again")}</button>` : null}</div>
+      ${embeds ? html`<button class="quiet mini" type="button" onClick=${() => { embedAt(moment); refresh(again + 1); }}>${t("data.again")}</button>` : null}
+      ${embeds && busy ? html`<button class="quiet mini" type="button" id="map-cancel" onClick=${() => abandon("map", t("map.cancelled"))}>${t("map.cancel")}</button>` : null}</div>
+      ${embeds && embedded.at !== moment.at ? html`<p class="note pad" id="map-moment">${t(embedded.at === undefined ? "map.umap.now" : "map.umap.then", { at: count(embedded.at) })}</p>` : null}
       ${why || lacks ? html`<p class="empty">${t("map.none", { why: why || lacks })}</p>` : !cloud ? html`<p class="empty">${t("map.waits")}</p>` : html`<${Canvas} cloud=${cloud} surface=${surface} looks=${looks} choose=${take} point=${point} label=${t("map.label", { n: count(cloud.row.length), of: subject(cloud.of), chosen: count(chosen.length) })} />
         <${Legend} groups=${groups} chosen=${bright} pick=${pick} /><p class="note pad">${waits ? t("map.waits") : under >= 0 && under < cloud.row.length ? said(cloud, under) : noteOf(cloud)}</p><p class="note pad" id="map-how">${t("map.how")}</p>`}</section></div>
     <div class="side">${parts.length ? parts.map(([split, rows]) => html`<${Chosen} key=${split} trainer=${trainer} split=${split} rows=${rows} classes=${classes} names=${names} edited=${edited} />`) : html`<section class="card" aria-label=${t("map.chosen")}><p class="empty">${t("map.choose")}</p></section>`}</div>`;

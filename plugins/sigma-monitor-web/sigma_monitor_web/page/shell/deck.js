@@ -10,9 +10,9 @@ const MAIN = { empty: "train", finished: "go", paused: "go", failed: "go", loadi
 
 function pick() {
   const state = store.get();
-  const states = kept(state).filter((one) => one.iteration < (ofTrainer(state)?.iteration ?? 0));
+  const states = kept(state).filter((one) => !one.recalled && one.iteration < (ofTrainer(state)?.iteration ?? 0));
   location.hash = "train";
-  store.set({ picked: states.at(-1) ?? null });
+  store.set({ picked: states.at(-1) ?? null, wished: null });
   requestAnimationFrame(() => document.querySelector("#rewind")?.focus());
 }
 

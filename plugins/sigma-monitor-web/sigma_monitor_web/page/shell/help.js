@@ -3,7 +3,7 @@ import { html, useEffect, useRef } from "../lib.js";
 import { t } from "../words.js";
 
 const KEYS = [
-  [["Space"], "key.toggle"], [["→"], "key.iteration"], [["⇧ →"], "key.epoch"], [["R"], "key.rewind"], [["P"], "key.film"], [["S"], "key.save"], [["U"], "key.undo"],
+  [["Space"], "key.toggle"], [["→"], "key.iteration"], [["⇧ →"], "key.epoch"], [["R"], "key.rewind"], [["P"], "key.film"], [["⇧ ←", "⇧ →"], "key.moment"], [["S"], "key.save"], [["U"], "key.undo"],
   [["L"], "key.rate"], [["/"], "key.find"], [["1", null], "key.views"], [["Control K"], "key.palette"], [["T"], "key.theme"], [["?"], "key.help"],
 ];
 const CHART = [
