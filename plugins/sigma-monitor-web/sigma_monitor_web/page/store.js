@@ -43,6 +43,7 @@ const INITIAL = {
   gauges: {}, // what a person has changed in the charts of the machine, by trainer and chart
   range: null, // [from, to] on the axis while zoomed
   picked: null, // the state that is looked at, and that a rewind would go to
+  between: false, // whether moments between kept states can be picked, too: in a notebook
   playing: false, // whether the film goes on from there
   pace: null, // of the film, in states a second, once a person has chosen it
   pins: [], // moments that are read: {iteration, second}

@@ -1,7 +1,7 @@
 // The timeline: the current line is straight, abandoned branches hang below; kept states; the range that confirms a rewind.
 import { html, useLayoutEffect, useRef } from "../lib.js";
 import { stop } from "../film.js";
-import { actions, allowed, kept, nearest } from "../playback.js";
+import { actions, allowed, kept, momentAt, nearest } from "../playback.js";
 import { store } from "../store.js";
 import { Film, where } from "../widgets/film.js";
 import { clockTime, count, spoken } from "../numbers.js";
@@ -132,13 +132,16 @@ export function besides({ about }) {
   return [left ? t("epochs.left", { n: count(left) }) : t("epochs.none")];
 }
 
-const spot = (state) => `${t("at.iteration", { n: count(state.iteration) })}, ${t("at.epoch", { n: count(state.epoch) })}`;
+const spot = (state) => [t("at.iteration", { n: count(state.iteration) }), state.between ? "" : t("at.epoch", { n: count(state.epoch) })].filter(Boolean).join(", ");
+
+// What the range picks at an iteration; null is now.
+const chosen = (state, states, now, iteration) => (state.between ? (iteration < now ? momentAt(states, iteration) : null) : nearest(states, now, iteration));
 
 function Range({ scene, picked }) {
-  const field = useRef(null), states = kept(scene.state), steers = allowed(scene.state).rewind;
+  const field = useRef(null), states = kept(scene.state), { between } = scene.state, steers = allowed(scene.state).rewind && !picked?.between;
   const pick = (one) => { stop(); store.set({ picked: one }); };
   const slide = (event) => {
-    const found = nearest(states, scene.now, Number(event.target.value));
+    const found = chosen(scene.state, states, scene.now, Number(event.target.value));
     event.target.value = found ? found.iteration : scene.now;
     pick(found);
   };
@@ -148,9 +151,8 @@ function Range({ scene, picked }) {
     if (event.key === "Enter" && picked && steers) return actions.rewind(picked.iteration);
     if (!way) return undefined;
     event.preventDefault();
-    const before = states.filter((one) => one.iteration < scene.now);
-    const at = picked ? before.findIndex((one) => one.iteration === picked.iteration) : before.length;
-    return pick(before[Math.max(0, at + way)] ?? null);
+    const before = states.filter((one) => one.iteration < scene.now), at = picked?.iteration ?? scene.now;
+    return pick((way < 0 ? (before.findLast((one) => one.iteration < at) ?? picked) : before.find((one) => one.iteration > at)) ?? null);
   };
   const [from, to] = [scene.sx(scene.axis.low), scene.sx(scene.axis.high)];
   useLayoutEffect(() => {
@@ -159,8 +161,8 @@ function Range({ scene, picked }) {
     field.current.value = picked ? picked.iteration : scene.now;
   });
   const low = Math.round(scene.axis.iterationAt(scene.axis.low)), high = Math.round(scene.axis.iterationAt(scene.axis.high));
-  return html`<input ref=${field} type="range" id="rewind" min=${low} max=${Math.max(high, low + 1)} aria-label=${t("rewind.range")}
-    aria-valuetext=${picked ? spot(picked) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${!states.length} onPointerDown=${stop} onInput=${slide} onKeyDown=${keys} />`;
+  return html`<input ref=${field} type="range" id="rewind" min=${low} max=${Math.max(high, low + 1)} aria-label=${t(between ? "film.moment" : "rewind.range")}
+    aria-valuetext=${picked ? spot(picked) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${between ? !scene.now : !states.length} onPointerDown=${stop} onInput=${slide} onKeyDown=${keys} />`;
 }
 
 // What may be done with the picked state: to go on from there, or back to now.
@@ -185,6 +187,6 @@ export function Timeline({ scene }) {
       <p class="note">${t("states.kept", { n: states })}</p><${Film} /></div>
     <div class="plot" onPointerDown=${stop}><${Canvas} height=${tallness(scene)} label=${says} paint=${(canvas) => paintTimeline(prepare(canvas, scene.frame.width, tallness(scene)), scene, picked)} />
       <${Range} scene=${scene} picked=${picked} /><${Pins} scene=${scene} /><span class="cross" aria-hidden="true"></span></div>
-    ${picked && !playing ? html`<${Ask} picked=${picked} branch=${branch} newest=${newest} steers=${allowed(scene.state).rewind} />` : null}
+    ${picked && !playing ? html`<${Ask} picked=${picked} branch=${branch} newest=${newest} steers=${allowed(scene.state).rewind && !picked.between} />` : null}
   </section>`;
 }
