@@ -117,7 +117,7 @@ def make_widget_class() -> Any:
 def watch(run: Any, charts: Sequence[str | Sequence[str]] = (), *, steer: bool = True) -> Any:
     """Return a widget that shows a run in a notebook, and steers it: charts, values at any moment, live values.
 
-    It is the dashboard in a cell of JupyterLab, VS Code or marimo: curves from the store of the run in at most as many
+    It is the dashboard in a cell, such as JupyterLab's: curves from the store of the run in at most as many
     points as there are pixels, commands on the way that those of the dashboard and of the shell take. ::
 
         sigma.run_async()

@@ -152,6 +152,8 @@ def test_a_run_folder_shows_what_the_store_and_the_shell_say(tmp_path: Path, sho
     with environment(tmp_path) as sigma:
         sigma.run()
         folder = sigma.run_folder
+    with environment(tmp_path, epochs=1) as other:  # a newer one beside it
+        other.run()
     assert folder is not None
     widget, cell = show(folder)
     assert widget.about["where"] == "ui"

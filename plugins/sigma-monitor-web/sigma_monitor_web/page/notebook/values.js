@@ -4,7 +4,7 @@ import { makeScene } from "../charts/scene.js";
 import { series } from "../charts/lanes.js";
 import { useLanes } from "../charts/uselanes.js";
 import { frames } from "../film.js";
-import { counts } from "../series.js";
+import { counts, curves, lines } from "../series.js";
 import { request } from "../session.js";
 import { useStore } from "../store.js";
 import { shown as steered } from "../widgets/knobs.js";
@@ -59,12 +59,18 @@ function useValues(entries, alive, at) {
   return shown;
 }
 
-function Table({ shown, entries }) {
-  const rows = entries.map((entry) => ({ entry, found: shown.values[entry.address] }));
+// The value of an address now: the newest point of its curve, if the page has one.
+function valueNow({ address, value }, alive) {
+  const curve = curves.get(address), line = curve && lines(curve, alive, "iteration").alive;
+  return line?.length ? line.value[line.length - 1] : value;
+}
+
+function Table({ shown, entries, alive }) {
+  const rows = entries.map((entry) => ({ entry, found: shown.values[entry.address], now: valueNow(entry, alive) }));
   return html`<div class="table-wrap" tabindex="0" role="group" aria-label=${t("film.values")}><table class="list figures then-values">
     <thead><tr><th scope="col">${t("series")}</th><th scope="col" class="r">${t("film.then")}</th><th scope="col" class="r">${t("now")}</th></tr></thead>
-    <tbody>${rows.map(({ entry, found }) => html`<tr key=${entry.address}><th scope="row"><code>${entry.address}</code></th>
-      <td class="r">${found ? (entry.settable ? exact : figure)(found.value) : "–"}</td><td class="r">${(entry.settable ? exact : figure)(entry.value)}</td></tr>`)}</tbody></table></div>`;
+    <tbody>${rows.map(({ entry, found, now }) => html`<tr key=${entry.address}><th scope="row"><code>${entry.address}</code></th>
+      <td class="r">${found ? (entry.settable ? exact : figure)(found.value) : "–"}</td><td class="r">${(entry.settable ? exact : figure)(now)}</td></tr>`)}</tbody></table></div>`;
 }
 
 export function Values() {
@@ -73,5 +79,5 @@ export function Values() {
   const entries = [...new Map([...drawn, ...set].map((entry) => [entry.address, entry])).values()], shown = useValues(entries, alive, at);
   if (at === null) return null;
   return html`<section class="card" aria-labelledby="h-values"><div class="card-head"><h2 id="h-values">${t("film.values")}</h2><span class="note">${t("at.iteration", { n: count(shown.at ?? at) })}</span></div>
-    ${shown.why ? html`<p class="empty">${shown.why}</p>` : html`<${Table} shown=${shown} entries=${entries} />`}</section>`;
+    ${shown.why ? html`<p class="empty">${shown.why}</p>` : html`<${Table} ...${{ shown, entries, alive }} />`}</section>`;
 }
