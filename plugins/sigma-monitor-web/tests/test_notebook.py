@@ -296,6 +296,14 @@ def test_two_views_of_a_widget_have_conversations_of_their_own(show: Any) -> Non
     assert cell.ask(do="hello")["name"] == "plane"
 
 
+def test_all_that_is_said_at_once_is_answered_in_its_order(show: Any) -> None:
+    _, cell = show(environment())
+    numbers = [cell.say(do="hello") for _ in range(40)]
+    wait_for(lambda: numbers[-1] in [one["id"] for one in cell.documents])
+    assert [one["id"] for one in cell.documents] == numbers
+    assert any(len(message.get("lines", ())) > 1 for message in cell.got)
+
+
 def test_a_view_that_reads_nothing_gets_answers_but_no_events_and_is_dropped_in_time(show: Any) -> None:
     sigma = environment()
     sigma.prepare()
