@@ -39,6 +39,15 @@ window.end = () => { for (const end of ends) end(); };
 </script>"""
 
 
+def wait_for(page: Any, done: Callable[[], bool]) -> None:
+    """Wait until a function returns true, while the page goes on."""
+    for _ in range(PATIENCE):
+        if done():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError
+
+
 @contextmanager
 def shown(
     visit: Callable[..., Any], *widgets: Any, paper: str = "#fff", size: tuple[int, int] = (1280, 1400)
@@ -69,11 +78,7 @@ def shown(
     window.page.goto(PAGE)
     yield window
     window.page.evaluate("end()")
-    for _ in range(PATIENCE):  # the views have left, before the widgets are closed
-        if not any(widget.viewers.count for widget in widgets):
-            break
-        window.page.wait_for_timeout(50)
-    assert [widget.viewers.count for widget in widgets] == [0 for _ in widgets]
+    wait_for(window.page, lambda: not any(widget.viewers.count for widget in widgets))  # the views have left
     assert window.complaints == []
     assert {url for url in window.requests if not url.startswith(("blob:", "data:"))} <= {
         PAGE,
@@ -190,15 +195,14 @@ def test_a_cell_follows_training_in_another_thread_and_is_as_dark_as_its_noteboo
         assert page.get_by_role("heading", name="Accuracy").count() == 0  # the charts that were asked for
         assert page.evaluate("document.querySelector('#cell-0 > div').dataset.theme") == "dark"
         drag_to(page, int(sigma.trainer("trainer").history.curve("training.loss").iterations[0]))
-        page.get_by_role("row", name="trainer.training.loss").wait_for()
+        row = page.get_by_role("row", name="trainer.training.loss").get_by_role("cell")
+        earlier = row.nth(1).text_content()
+        wait_for(page, lambda: row.nth(1).text_content() != earlier)  # it goes on, though nothing is pressed
         page.get_by_role("button", name="Stop").click()
         handle.result(60)
         page.get_by_text("Stopped", exact=False).first.wait_for()
         first, *_, last = sigma.trainer("trainer").history.curve("training.loss").values
-        row = page.get_by_role("row", name="trainer.training.loss").get_by_role("cell")
-        row.nth(1).get_by_text(
-            figure(last), exact=True
-        ).wait_for()  # now is that of the end, not of when it was dragged
+        row.nth(1).get_by_text(figure(last), exact=True).wait_for()
         assert row.first.text_content() == figure(first)
 
 
