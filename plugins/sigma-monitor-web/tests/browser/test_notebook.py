@@ -166,7 +166,7 @@ def test_training_goes_on_from_a_kept_state_and_from_no_moment_between(visit: An
     trainer = sigma.trainer("trainer")
     trainer.fit(epochs=4)
     kept = [state.iteration for state in trainer.view.states()]
-    assert {0, 60} <= {*kept}
+    assert 0 in kept
     between = next(at for at in range(59, 0, -1) if at not in kept)
     with shown(visit, watch(trainer)) as window:
         page, ask = window.page, window.page.get_by_role("group", name="Rewind", exact=True)
