@@ -27,5 +27,6 @@ __getattr__, __dir__, __all__ = lazy_exports(
         "plugins.specs": "Component RunOption hookimpl",
         "registry.addresses": "matches",
         "registry.registry": "Registry",
+        "views": "EnvironmentView",
     },
 )

@@ -190,5 +190,6 @@ from sigma_kernel.plugins.specs import RunOption as RunOption
 from sigma_kernel.plugins.specs import hookimpl as hookimpl
 from sigma_kernel.registry.addresses import matches as matches
 from sigma_kernel.registry.registry import Registry as Registry
+from sigma_kernel.views import EnvironmentView as EnvironmentView
 
 __version__: str

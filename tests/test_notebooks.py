@@ -60,8 +60,17 @@ def test_the_trained_network_predicts(outputs):
     assert known.split(", ") == [str(digit) for digit in Digits()["validation"].block(0)["targets"][:8]]
 
 
+def test_a_run_is_watched_and_steered_in_a_cell():
+    found = executed(DOCS / "watched-training.ipynb")
+    outputs = {cell.source: cell.outputs for cell in found.cells if cell.cell_type == "code"}
+    assert "RunWidget('digits')" in seen(outputs, "sm.watch(sigma)")
+    assert "trainer.optimiser.learning_rate" in seen(outputs, "sigma.set(")
+    assert "validation.accuracy" in seen(outputs, "training.result()")
+    assert "RunWidget('digits-" in seen(outputs, "sm.watch(sigma.run_folder)")
+
+
 def test_every_notebook_is_saved_with_its_outputs():
-    assert [path.name for path in NOTEBOOKS] == ["first-training.ipynb"]
+    assert [path.name for path in NOTEBOOKS] == ["first-training.ipynb", "watched-training.ipynb"]
     assert all('"output_type"' in path.read_text("utf-8") for path in NOTEBOOKS)
 
 

@@ -11,6 +11,7 @@ from nbclient import NotebookClient
 from figures import FOLDER
 
 NOTEBOOKS = sorted(FOLDER.parent.glob("*.ipynb"))
+WIDGET = "application/vnd.jupyter.widget-view+json"  # the number of a widget, which is another in each kernel
 
 
 def executed(path: Path) -> nbformat.NotebookNode:
@@ -20,6 +21,8 @@ def executed(path: Path) -> nbformat.NotebookNode:
         NotebookClient(notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": folder}}).execute()
     for cell in notebook.cells:
         cell.metadata.clear()
+        for output in cell.get("outputs", ()):
+            output.get("data", {}).pop(WIDGET, None)
     notebook.metadata.pop("widgets", None)
     return notebook
 

@@ -14,6 +14,7 @@ PATHS = (
     *(f"sigma_run:{name}" for name in ("Trained", "describe", "fork", "from_file", "load", "recall")),
     "sigma_step:Model",
     *(f"sigma_training:{name}" for name in ("History", "minimise")),
+    "sigma_monitor_web.notebook:watch",
     "sigma_initialisers:read_saved",
     "sigma_initialisers:saved_parameters",
     "sigma_text:Continued",

@@ -40,6 +40,7 @@ from sigma_kernel import Dismiss as Dismiss
 from sigma_kernel import Draws as Draws
 from sigma_kernel import Encoder as Encoder
 from sigma_kernel import Environment as Environment
+from sigma_kernel import EnvironmentView as EnvironmentView
 from sigma_kernel import Excerpt as Excerpt
 from sigma_kernel import Exporter as Exporter
 from sigma_kernel import Extractor as Extractor
@@ -199,6 +200,7 @@ from sigma_ml import layers as layers
 from sigma_ml import optimisers as optimisers
 from sigma_ml import text as text
 from sigma_ml.searching import search as search
+from sigma_monitor_web.notebook import watch as watch
 from sigma_run import Trained as Trained
 from sigma_run import describe as describe
 from sigma_run import fork as fork

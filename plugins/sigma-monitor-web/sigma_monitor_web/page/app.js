@@ -41,7 +41,7 @@ function useAnnouncements() {
   useEffect(() => { announce(wording(store.get()).filter(Boolean).join(", ")); }, [now]);
   useEffect(() => {
     const of = ofTrainer(store.get())?.epochs;
-    if (name) document.title = t(of ? "title.epoch" : "title", { name, epoch: count(epoch), of: count(of) });
+    if (name) document.title = of ? t("title.epoch", { name, epoch: count(epoch), of: count(of) }) : t("title", { name });
   }, [name, epoch, now]);
 }
 

@@ -71,6 +71,15 @@ export async function saveTabs(layout) {
   return answer?.ok ? told : { error: told.error ?? t("say.offline") };
 }
 
+// Whether a connection was refused or ended for want of a cookie, which it does not tell: {login}, or null.
+export async function lockedOut() {
+  const answer = await fetch("session").catch(() => null);
+  return answer?.status === 401 ? { login: Boolean((await answer.json().catch(() => null))?.login) } : null;
+}
+
+// Open a socket at an address.
+export const open = (at) => new WebSocket(at);
+
 // The address of the socket; in a directory of runs, that of the run which the link names.
 export function socket(run = new URLSearchParams(location.search).get("run")) {
   const url = new URL("ws", location.href);

@@ -44,7 +44,7 @@ export function stop() {
 
 // From the picked state on, or from the first one.
 export function play() {
-  const state = store.get(), states = past(state), first = states.find((one) => one.iteration === state.picked?.iteration) ?? states[0];
+  const state = store.get(), states = past(state), first = states.findLast((one) => one.iteration <= state.picked?.iteration) ?? states[0];
   if (!first) return;
   [shown, since] = [first.iteration, performance.now()];
   store.set({ playing: true, picked: first, wished: null });

@@ -93,6 +93,9 @@ export function kept({ states, recalls, trainer, status }) {
   return [...byIteration.values()].sort((a, b) => a.iteration - b.iteration);
 }
 
+// What there is at an iteration: the state that is kept there, or a moment between two of them, which can be seen, and not gone back to.
+export const momentAt = (states, iteration) => states.find((one) => one.iteration === iteration) ?? { iteration, between: true };
+
 // The kept state nearest to an iteration, or null where now is nearer.
 export function nearest(states, now, iteration) {
   let best = null, distance = Math.abs(now - iteration);

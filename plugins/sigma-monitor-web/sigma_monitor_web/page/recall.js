@@ -37,7 +37,7 @@ export async function recompute() {
 export const cancel = () => request("cancel_recall").catch((error) => store.set({ refused: error.message }));
 
 // Go on from the picked state: a rewind, which goes to kept states alone.
-export const rewinds = (state) => Boolean(state.picked) && !state.picked.recalled && allowed(state).rewind;
+export const rewinds = (state) => Boolean(state.picked) && !state.picked.recalled && !state.picked.between && allowed(state).rewind;
 export const goOn = (state) => rewinds(state) && actions.rewind(state.picked.iteration);
 
 // A moment that was wished for is shown once it has been computed.

@@ -1,11 +1,10 @@
 // What the page asks the server for, and how the answers enter the store.
 import { detail, modeOf } from "./charts/axis.js";
 import { Connection } from "./connection.js";
-import { enter, socket, tabs } from "./entering.js";
+import { enter, lockedOut, open, socket, tabs } from "./entering.js";
 import { fits } from "./origin.js";
 import { curves, pixels, remember, whole } from "./series.js";
 import { ENDS, pulse, store } from "./store.js";
-import { t } from "./words.js";
 
 const EVERY = 0.25; // seconds between the events that are followed
 const PARTING = 20000; // milliseconds after the end of a run for which its server is looked for
@@ -23,6 +22,7 @@ let unfollow = () => {};
 let settle = 0;
 let closer = ""; // the part of the axis that was asked for last, and of which curves
 let parting = 0;
+let listening = 0;
 
 export const request = (what, more) => connection.request(what, more);
 export const abandon = (what, why) => connection.abandon(what, why);
@@ -35,10 +35,18 @@ export async function start() {
   store.subscribe(magnify);
   addEventListener("resize", widen);
   store.set({ where: server.where ?? "monitor", person: server.person ?? "", process: server.process, panels: server.panels ?? [], tabs: laid, axis, logAxis: log, smoothing, columns, tight });
-  connection = new Connection(socket(), { changed });
+  connection = new Connection(socket(), { changed, open });
   connection.start();
-  setInterval(listen, LISTENING);
+  listening = setInterval(listen, LISTENING);
   return undefined;
+}
+
+// Leave the run: a page ends with its window, a cell of a notebook before.
+export function leave() {
+  clearInterval(listening);
+  clearTimeout(parting);
+  removeEventListener("resize", widen);
+  connection?.end();
 }
 
 // Notice that the run says nothing, although its server is connected, and that it speaks again: it says how it is every two seconds.
@@ -66,13 +74,12 @@ function changed(state) {
   else if (state === "offline" && !over) enquire();
 }
 
-// Why a connection is refused or ended is not told: ask whether it is for want of a cookie.
+// Ask whether a connection is refused or ended for want of a cookie.
 async function enquire() {
-  const answer = await fetch("session").catch(() => null);
-  if (answer?.status !== 401) return;
-  const { login } = (await answer.json().catch(() => null)) ?? {};
+  const locked = await lockedOut();
+  if (!locked) return;
   connection.end();
-  store.set({ connection: "denied", login: Boolean(login), trouble: "" });
+  store.set({ connection: "denied", login: locked.login, trouble: "" });
 }
 
 // An error that nobody waits for is a message of the page.
@@ -87,7 +94,6 @@ async function greet() {
   const trainer = hello.trainers.includes(store.get().trainer) ? store.get().trainer : (hello.trainers[0] ?? "");
   store.set({ hello, trainer, status });
   hear();
-  document.title = t("title", { name: hello.name });
   if (store.get().trainer !== trainer) return; // a link leads to another one, which is looked at
   await lookAround(trainer);
   follow();

@@ -46,6 +46,7 @@ const INITIAL = {
   wished: null, // the iteration that is looked for, if no state of it is kept
   recalls: [], // moments that are computed again, or were: {iteration, epoch, reached, state, why}
   refused: "", // why one cannot be
+  between: false, // whether moments between kept states can be picked, too: in a notebook
   playing: false, // whether the film goes on from there
   pace: null, // of the film, in states a second, once a person has chosen it
   pins: [], // moments that are read: {iteration, second}

@@ -1,7 +1,7 @@
-// The texts of the page in its language: each file of `words/` is one, and the server sends all of them. Texts of the kernel are not translated.
+// The texts of the page in its language. Texts of the kernel are not translated.
+import { KNOWN } from "./languages.js";
 
 const FIRST = "en"; // that of a browser whose languages have no file
-const KNOWN = await (await fetch(new URL("words.json", import.meta.url))).json(); // by code: {name, in, locale, words}
 
 export const LANGUAGES = [FIRST, ...Object.keys(KNOWN).filter((code) => code !== FIRST)];
 

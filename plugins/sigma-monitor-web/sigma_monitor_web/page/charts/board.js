@@ -3,6 +3,7 @@ import { html, useEffect, useLayoutEffect, useRef, useState } from "../lib.js";
 import { MediaLanes } from "../media/lanes.js";
 import { Advice } from "../widgets/advice.js";
 import { Icon } from "../widgets/icon.js";
+import { find } from "../stage.js";
 import { store, useStore } from "../store.js";
 import { t } from "../words.js";
 import { Add, Bar } from "./bar.js";
@@ -84,7 +85,7 @@ export function Board() {
   };
   return html`<div class="score card" id="score" ref=${gutter}>
     <${Bar} adding=${adding} add=${() => show(!adding)} save=${(kind) => save(kind, board)} />
-    ${adding ? html`<${Add} add=${add} reset=${reset} close=${() => { show(false); document.querySelector("#add-chart")?.focus(); }} />` : null}
+    ${adding ? html`<${Add} add=${add} reset=${reset} close=${() => { show(false); find("#add-chart")?.focus(); }} />` : null}
     <${Advice} />
     <div class="lanes" ref=${host} tabindex="0" role="group" aria-label=${t("charts.keys")} ...${gestures}>
       <${Timeline} scene=${wide} />

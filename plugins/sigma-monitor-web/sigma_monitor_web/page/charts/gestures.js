@@ -1,6 +1,7 @@
 // How one points at the charts: a crosshair through all of them; drag, ctrl-wheel and two fingers zoom along the axis and across it; the
 // same by keys.
 import { useRef } from "../lib.js";
+import { focused } from "../stage.js";
 import { pointer, store } from "../store.js";
 import { pin } from "./reading.js";
 import { directions, moved, scaled, zoomed } from "./zoom.js";
@@ -162,7 +163,7 @@ export function useGestures(host, current) {
     onMouseDown: (event) => { // a press on a chart takes the focus from fields, and gives it to nothing: the keys stay awake
       if (!inPlot(event)) return;
       event.preventDefault();
-      document.activeElement?.blur();
+      focused()?.blur();
     },
     onPointerDown: (event) => own.down(event), onPointerMove: (event) => own.move(event), onPointerUp: (event) => own.up(event), onPointerCancel: (event) => { own.drag = null; own.shade(null); own.up(event); },
     onPointerLeave: (event) => { if (!own.drag && event.pointerType === "mouse") own.show(null); },

@@ -1,6 +1,7 @@
 // The menu of a chart: scales, series, files, its place.
 import { html, useState } from "../lib.js";
 import { Combobox } from "../widgets/combobox.js";
+import { focused } from "../stage.js";
 import { useStore } from "../store.js";
 import { parsed, typed } from "../numbers.js";
 import { t } from "../words.js";
@@ -13,7 +14,7 @@ const FEW = 8; // series that need no search
 function Bounds({ lane, shape, change }) {
   const [low, high] = lane.bounds ?? [shape.low, shape.high].map((value) => Number(value.toPrecision(4)));
   const [why, say] = useState("");
-  const show = (value) => (element) => { if (element && element !== document.activeElement) element.value = typed(value); }; // what is being typed stays
+  const show = (value) => (element) => { if (element && element !== focused()) element.value = typed(value); }; // what is being typed stays
   const free = (event) => { event.currentTarget.closest("fieldset").querySelector("input").focus(); say(""); change({ bounds: undefined }); };
   const put = (at, text) => {
     const bounds = [low, high].map((value, i) => (i === at ? parsed(text) : value));

@@ -1,4 +1,6 @@
 // The tokens as colours that a canvas takes: a canvas knows neither custom properties nor light-dark().
+import { home } from "../stage.js";
+
 const NAMES = ["ink", "ink-2", "ink-3", "line", "edge", "surface", "accent", "accent-soft", "ghost", "bad", "s1", "s2", "s3", "s4", "s5", "s6"];
 
 // Where the system forces its colours, a canvas takes them by name.
@@ -15,8 +17,8 @@ export function palette() {
   if (known) return known;
   const probe = document.createElement("span");
   probe.className = "sr";
-  document.body.append(probe);
-  const family = getComputedStyle(document.body).fontFamily;
+  home().append(probe);
+  const family = getComputedStyle(home()).fontFamily;
   const forced = matchMedia("(forced-colors: active)").matches;
   known = { family, dash: (name) => (forced || printing ? DASHES[name] : null) ?? [] };
   for (const name of NAMES) {

@@ -1,7 +1,7 @@
 // The timeline: the current line is straight, abandoned branches hang below; kept states; the range that confirms a rewind.
 import { html, useLayoutEffect, useRef } from "../lib.js";
 import { stop } from "../film.js";
-import { kept, nearest } from "../playback.js";
+import { kept, momentAt, nearest } from "../playback.js";
 import { attempt, cancel, choose, goOn, possible, recompute, rewinds, running } from "../recall.js";
 import { store } from "../store.js";
 import { Film, where } from "../widgets/film.js";
@@ -134,13 +134,16 @@ export function besides({ about }) {
   return [left ? t("epochs.left", { n: count(left) }) : t("epochs.none")];
 }
 
-const spot = (state) => `${t("at.iteration", { n: count(state.iteration) })}, ${t("at.epoch", { n: count(state.epoch) })}`;
+const spot = (state) => [t("at.iteration", { n: count(state.iteration) }), state.between ? "" : t("at.epoch", { n: count(state.epoch) })].filter(Boolean).join(", ");
+
+// What the range picks at an iteration; null is now.
+const chosen = (state, states, now, iteration) => (state.between ? (iteration < now ? momentAt(states, iteration) : null) : nearest(states, now, iteration));
 
 function Range({ scene, picked, wished }) {
-  const field = useRef(null), states = kept(scene.state);
+  const field = useRef(null), states = kept(scene.state), { between } = scene.state;
   const pick = (one) => { stop(); store.set({ picked: one, wished: null, refused: "" }); };
   const slide = (event) => {
-    const found = nearest(states, scene.now, Number(event.target.value));
+    const found = chosen(scene.state, states, scene.now, Number(event.target.value));
     event.target.value = found ? found.iteration : scene.now;
     pick(found);
   };
@@ -151,8 +154,8 @@ function Range({ scene, picked, wished }) {
     if (!way) return undefined;
     event.preventDefault();
     const from = picked?.iteration ?? wished ?? scene.now, before = states.filter((one) => one.iteration < scene.now);
-    if (event.shiftKey) { stop(); return choose(from + way); }
-    return pick((way < 0 ? before.findLast((one) => one.iteration < from) ?? before[0] : before.find((one) => one.iteration > from)) ?? null);
+    if (event.shiftKey) { stop(); return between ? pick(chosen(scene.state, states, scene.now, Math.max(0, from + way))) : choose(from + way); }
+    return pick((way < 0 ? before.findLast((one) => one.iteration < from) ?? picked ?? before[0] : before.find((one) => one.iteration > from)) ?? null);
   };
   const [from, to] = [scene.sx(scene.axis.low), scene.sx(scene.axis.high)];
   useLayoutEffect(() => {
@@ -161,8 +164,8 @@ function Range({ scene, picked, wished }) {
     field.current.value = picked?.iteration ?? wished ?? scene.now;
   });
   const low = Math.round(scene.axis.iterationAt(scene.axis.low)), high = Math.round(scene.axis.iterationAt(scene.axis.high));
-  return html`<input ref=${field} type="range" id="rewind" min=${low} max=${Math.max(high, low + 1)} aria-label=${t("rewind.range")}
-    aria-valuetext=${picked ? spot(picked) : wished !== null ? t("recall.none", { at: count(wished) }) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${!states.length} onPointerDown=${stop} onInput=${slide} onKeyDown=${keys} />`;
+  return html`<input ref=${field} type="range" id="rewind" min=${low} max=${Math.max(high, low + 1)} aria-label=${t(between ? "film.moment" : "rewind.range")}
+    aria-valuetext=${picked ? spot(picked) : wished !== null ? t("recall.none", { at: count(wished) }) : `${t("now")}, ${t("at.iteration", { n: count(scene.now) })}`} disabled=${between ? !scene.now : !states.length} onPointerDown=${stop} onInput=${slide} onKeyDown=${keys} />`;
 }
 
 const back = () => store.set({ picked: null, wished: null, refused: "" });
@@ -179,7 +182,7 @@ function Ask({ scene, picked, branch, newest }) {
   const says = steers ? t("rewind.question", { at: count(picked.iteration), epoch: count(picked.epoch), branch, next: newest + 1 }) : where(picked);
   return html`<div class="ask" role="group" aria-label=${t("do.rewind")} onKeyDown=${(event) => { if (event.key === "Escape") back(); }}>
     <p>${says}${picked.recalled ? html`. ${t("recall.fork")} <code>sigma fork ${run} --at ${picked.iteration}</code>` : null}</p>
-    <${Exact} at=${picked.iteration} now=${scene.now} />
+    ${picked.between ? null : html`<${Exact} at=${picked.iteration} now=${scene.now} />`}
     ${steers ? html`<button class="primary" type="button" onClick=${() => goOn(scene.state)}>${t("do.rewind")}</button>` : null}
     <button type="button" onClick=${back}>${t(steers ? "cancel" : "film.now")}</button></div>`;
 }

@@ -6,6 +6,7 @@ import { palette } from "../charts/palette.js";
 import { Pins } from "../charts/reading.js";
 import { paintRuler } from "../charts/ruler.js";
 import { useAsked } from "../insight/asking.js";
+import { focused } from "../stage.js";
 import { useStore } from "../store.js";
 import { count } from "../numbers.js";
 import { t } from "../words.js";
@@ -64,7 +65,7 @@ function Thumb({ name, place: { entry, left }, kind, open, looked }) {
 
 // The left and right arrows go from thumbnail to thumbnail.
 function walk(event) {
-  const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key], all = [...event.currentTarget.querySelectorAll("button")], at = all.indexOf(document.activeElement);
+  const way = { ArrowLeft: -1, ArrowRight: 1 }[event.key], all = [...event.currentTarget.querySelectorAll("button")], at = all.indexOf(focused());
   if (!way || at < 0) return;
   event.preventDefault();
   event.stopPropagation();
@@ -93,7 +94,7 @@ export function MediaLanes({ scene, ruled }) {
   const [shown, show] = useState(null), [whole, open] = useState(false), back = useRef(null);
   const rows = there ? Object.entries(result ?? {}).sort(order) : [], seen = whole ? rows : rows.slice(0, FIRST);
   const view = (name, entry) => {
-    if (entry && !shown) back.current = document.activeElement;
+    if (entry && !shown) back.current = focused();
     if (!entry) back.current?.focus();
     show(entry ? { name, entry } : null);
   };

@@ -11,7 +11,7 @@ export function Banner() {
   const now = phase(state);
   if (now === "offline") return html`<div class="banner" role="alert"><${Icon} name="wait" /><span>${t("banner.offline")}</span></div>`;
   if (now === "denied" && (state.trouble || !state.login)) return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${state.trouble || t("banner.denied")}</span></div>`;
-  if (state.trouble) return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${t("banner.trouble", { why: state.trouble })}</span></div>`;
+  if (state.trouble && now !== "empty") return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${t("banner.trouble", { why: state.trouble })}</span></div>`;
   if (now !== "failed") return null;
   const to = maySteer(state) && !shelved(state) ? good(state) : null;
   return html`<div class="banner bad" role="alert"><${Icon} name="warn" /><span>${state.status.why || t("banner.failed")}</span>

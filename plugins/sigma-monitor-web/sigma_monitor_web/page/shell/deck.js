@@ -2,6 +2,7 @@
 import { html } from "../lib.js";
 import { Icon } from "../widgets/icon.js";
 import { actions, allowed, going, kept, left, phase, shelved, summary, wording } from "../playback.js";
+import { find, goTo } from "../stage.js";
 import { ofTrainer, store, useStore } from "../store.js";
 import { count, duration, figure } from "../numbers.js";
 import { t } from "../words.js";
@@ -11,9 +12,9 @@ const MAIN = { empty: "train", finished: "go", paused: "go", failed: "go", loadi
 function pick() {
   const state = store.get();
   const states = kept(state).filter((one) => !one.recalled && one.iteration < (ofTrainer(state)?.iteration ?? 0));
-  location.hash = "train";
+  goTo("train");
   store.set({ picked: states.at(-1) ?? null, wished: null });
-  requestAnimationFrame(() => document.querySelector("#rewind")?.focus());
+  requestAnimationFrame(() => find("#rewind")?.focus());
 }
 
 function Transport({ state }) {

@@ -12,7 +12,7 @@ export function Film() {
     <select aria-label=${t("film.pace")} title=${t("film.pace")} value=${String(paceOf(state))} onChange=${(event) => setPace(Number(event.target.value))}>${PACES.map((one) => html`<option key=${one} value=${String(one)}>${t("film.rate", { n: exact(one) })}</option>`)}</select></div>`;
 }
 
-export const where = (picked) => t("film.at", { at: count(picked.iteration), epoch: count(picked.epoch) });
+export const where = (picked) => (picked.between ? t("film.between", { at: count(picked.iteration) }) : t("film.at", { at: count(picked.iteration), epoch: count(picked.epoch) }));
 
 // The view shows the picked state, and how to go back to now.
 export function Moment() {

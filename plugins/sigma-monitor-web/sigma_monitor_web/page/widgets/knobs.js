@@ -6,6 +6,7 @@ import { Icon } from "./icon.js";
 import { memory, store, useStore } from "../store.js";
 import { told } from "../charts/marks.js";
 import { Settings } from "../origin.js";
+import { find } from "../stage.js";
 import { tail, title } from "../numbers.js";
 import { t } from "../words.js";
 
@@ -54,14 +55,14 @@ export function Knobs() {
   const settings = useSettings(), name = useStore((state) => state.hello?.name ?? ""), undo = useStore((state) => state.fates.undo);
   useEffect(() => { if (name) store.set({ pinned: memory.get(`pinned.${name}`, []) }); }, [name]);
   const put = (next) => { store.set({ pinned: next }); memory.set(`pinned.${name}`, next); };
-  const find = (address) => {
+  const add = (address) => {
     if (!entries.some((entry) => entry.address === address)) return;
     if (!pinned.includes(address)) put([...pinned, address]);
-    requestAnimationFrame(() => document.getElementById(`k-${address.replace(/\W/g, "-")}`)?.focus());
+    requestAnimationFrame(() => find(`#k-${address.replace(/\W/g, "-")}`)?.focus());
   };
   const all = shown(entries, pinned, trainer);
   return html`<section class="card" id="live-values" aria-labelledby="h-live">
-    <div class="card-head"><h2 id="h-live">${t("live")}</h2><${Combobox} id="find-address" class="push" hint="/" label=${t("live.find")} placeholder=${t("live.find")} options=${(text) => choices(entries, text)} chosen=${find} /></div>
+    <div class="card-head"><h2 id="h-live">${t("live")}</h2><${Combobox} id="find-address" class="push" hint="/" label=${t("live.find")} placeholder=${t("live.find")} options=${(text) => choices(entries, text)} chosen=${add} /></div>
     ${undo?.state === "refused" ? html`<p class="fate refused alone"><${Icon} name="no" /><span>${undo.why}</span></p>` : null}
     <div class="knobs">${all.length ? all.map((entry) => html`<${Knob} key=${entry.address} entry=${entry} last=${settings.origin(entry)} force=${inForce(entries, entry)} />`) : html`<p class="empty">${t("live.none")}</p>`}</div>
   </section>`;

@@ -9,7 +9,7 @@ export function Menu({ label, icon = "more", text = "", class: more = "", childr
   useEffect(() => {
     if (!open) return undefined;
     root.current.querySelector(".menu input, .menu select, .menu button")?.focus();
-    const outside = (event) => { if (!root.current?.contains(event.target)) set(false); };
+    const outside = (event) => { if (!event.composedPath().includes(root.current)) set(false); };
     addEventListener("pointerdown", outside);
     return () => removeEventListener("pointerdown", outside);
   }, [open]);
