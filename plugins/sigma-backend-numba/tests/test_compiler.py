@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gc
 import math
+import platform
+import re
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -118,6 +121,40 @@ def burst(table, n, t, T):
     found = [line for line in listing.splitlines() if "gather" in line or "scatter" in line]
     assert not found
     assert "unit_" in listing
+
+
+def emit_bias(word: str) -> tuple[str, bytes]:
+    """Return LLVM's text and the code of a bias and an activation of rows, whose innermost loop has a word."""
+    text = f"""def task0(x, bias, out):
+    for v0 in range(0, 500):
+        for v1 in {word}(0, 17):
+            x1 = x[v0 * 17 + v1] + bias[v1]
+            out[v0 * 17 + v1] = sel(x1 <= f4(0.0), f4(0.0), x1)
+
+
+def burst(table, n, t, T):
+    tab = as_i8(table)
+    task0(as_f4(tab[0]), as_f4(tab[1]), as_f4(tab[2]))
+    return 0
+"""
+    source = ProgramText(text, lookup._names(text))
+    _, (unit,) = machine_code.translate_unit(source, source.burst)
+    assembly, _ = machine_code.translate_unit(source, unit)
+    return assembly, machine_code.emit_code(assembly)[0]
+
+
+def test_only_loops_over_rows_tell_llvm_not_to_write_them_out() -> None:
+    assert "llvm.loop" not in emit_bias("range")[0]
+    (loop,) = re.findall(r"br label .* !llvm\.loop !(\d+)", emit_bias("row")[0])
+    assert f"!{loop} = !{{ !{loop}, " in emit_bias("row")[0]  # names itself
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="the code is of one processor type")
+def test_a_row_is_not_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM would need many times as long, and the code would take more than twice the time."""
+    monkeypatch.setattr(machine_code, "processor", lambda: ("znver3", "+avx2,+fma"))
+    monkeypatch.setattr(machine_code, "_targets", threading.local())
+    assert 2 * len(emit_bias("row")[1]) < len(emit_bias("range")[1])
 
 
 def test_nothing_of_a_translation_stays_in_memory() -> None:

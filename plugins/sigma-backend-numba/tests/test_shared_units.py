@@ -115,3 +115,25 @@ def test_small_spaces_are_compiled_for_their_rows() -> None:
     bound = re.compile(r"for v0 in range\(0, number\d++\)|for d in range\(0, 0 \+ \(number\d++")
     assert not bound.search(small)
     assert bound.search(large)
+
+
+def test_a_second_network_of_other_sizes_shares_units() -> None:
+    first, second = (units_of(nets.dense(64, width, 10, batch=50)) for width in (18, 17))
+    assert len(second - first) <= 6 < len(second)
+
+
+def test_short_rows_of_large_spaces_are_computed_in_vectors_of_a_row() -> None:
+    def rows(*sides: int, batch: int) -> list[str]:
+        return re.findall(r"for v1 in row\(0, (\d+)\)", source(step_job(nets.dense(*sides, batch=batch))).text)
+
+    assert "17" in rows(64, 17, 10, batch=50)
+    assert not rows(4, 12, 3, batch=10)  # small: LLVM may write it out
+    assert not rows(64, 128, 80, batch=50)  # long: LLVM writes none out
+
+
+def test_loops_that_reduce_a_row_keep_the_order_that_llvm_gives_them() -> None:
+    text = source(step_job(nets.dense(64, 40, 12, batch=50))).text
+    bodies = re.findall(r"( +)for v\d in row\(.*\):\n((?:\1    .*\n)+)", text)
+    assert bodies
+    assert not any("radd(" in body or "larger(" in body for _, body in bodies)
+    assert re.search(r"for v1 in range\(0, 12\):\n(?: +.*\n)*? +\w+ = radd", text)

@@ -2,6 +2,7 @@
 
 The language is a subset of Python: numbers, typed pointers, ``for ... in range``, ``while``, ``if`` and calls.  A word
 is a name that the translator knows; a routine is a function of the runtime, read as source and never run by Python.
+``for ... in row`` is a loop over neighbours, which LLVM computes in vectors and does not write out.
 """
 
 from __future__ import annotations

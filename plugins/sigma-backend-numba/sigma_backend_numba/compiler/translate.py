@@ -61,6 +61,15 @@ class Module:
         """Return whether the text defines a function."""
         return name in self.source.trees
 
+    def make_hint(self) -> Any:
+        """Return what keeps LLVM from writing a loop out before it is one over vectors; it must name itself."""
+        add = self.ir.add_metadata
+        vectors = add(["llvm.loop.isvectorized", ir.Constant(ir.IntType(32), 1)])
+        then = add(["llvm.loop.vectorize.followup_vectorized", vectors])
+        loop = add([ir.Constant(typed_values.WIDE, len(self.ir.metadata))])
+        loop.operands = loop, add(["llvm.loop.unroll.disable"]), then
+        return loop
+
     def _declare(self, symbol: str, kinds: Sequence[str], result: Any) -> Any:
         function = ir.Function(self.ir, ir.FunctionType(result, list(map(ir_type, kinds))), symbol)
         function.attributes.add("nounwind")
@@ -205,6 +214,7 @@ class Body:
 
     def _translate_for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
+        assert isinstance(node.iter.func, ast.Name)
         assert isinstance(node.target, ast.Name)
         ends = [convert(self.b, self.single_value(x), "i8") for x in node.iter.args]
         start, stop = (number(0), ends[0]) if len(ends) == 1 else ends[:2]
@@ -221,7 +231,9 @@ class Body:
         self._translate_loop(node.body, body, OpenLoop(again, after), again)
         self.b.position_at_end(again)
         self.b.store(self.b.add(count, step.ir, flags=("nsw",)), counter.ir)
-        self.b.branch(head)
+        back = self.b.branch(head)
+        if node.iter.func.id == "row":
+            back.set_metadata("llvm.loop", self.module.make_hint())
         self.b.position_at_end(after)
 
     def _translate_loop(self, statements: Sequence[ast.stmt], body: Any, loop: OpenLoop, then: Any) -> None:

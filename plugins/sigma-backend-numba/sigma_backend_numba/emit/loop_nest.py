@@ -60,6 +60,7 @@ class Nest:
     _blocks: LoopBlocks | None = field(init=False)
     _stores: list[tuple[list[str], str]] = field(factory=list, init=False)
     _sums: list[tuple[str, str]] = field(factory=list, init=False)  # lines that read and write the sum of a fold
+    _reductions: set[int] = field(factory=set, init=False)  # passes whose innermost loop reduces a row
 
     def __attrs_post_init__(self) -> None:
         """Write the lines."""
@@ -116,6 +117,7 @@ class Nest:
         full = len(self.loops.axes)
         for node in self.space.inner:
             if self.loops.levels[node] - 1 == number:
+                self._reductions.add(number)
                 value = self.values.read(node.inputs[0], self.space.inner[node], number)
                 name = self.values.names[node, -1] = self.task.variable()
                 self.values.within[number][full].append(f"{name} = {combine(node, name, value)}")
@@ -124,6 +126,8 @@ class Nest:
             value = self.values.read(fold.value, identity(fold.value.shape), 0)
             name, target = self.task.variable(), self.loops.element_at(fold.to)
             along = self.loops.depth_of(fold.to.strides) < full
+            if along:
+                self._reductions.add(number)
             ends = f"{name} = {target}", f"{target} = {name}"
             self._sums.append(ends)
             self._open(fold)
@@ -203,7 +207,8 @@ class Nest:
         """Return a loop, or nothing if its body is empty: the values that vary along an axis may have no reader."""
         if not body:
             return []
-        return self._in_blocks(k, number, lambda *ends: [f"for v{k} in range({', '.join(ends)}):", *indent(body)])
+        word = "row" if self.loops.is_row(k) and number not in self._reductions else "range"
+        return self._in_blocks(k, number, lambda *ends: [f"for v{k} in {word}({', '.join(ends)}):", *indent(body)])
 
     def _in_blocks(self, k: int, number: int, loop: Callable[[str, str], list[str]]) -> list[str]:
         if self._blocks is None or k != self._blocks.number:

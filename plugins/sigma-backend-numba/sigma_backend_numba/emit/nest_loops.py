@@ -18,6 +18,7 @@ from sigma_kernel.graph import Node
 
 Range = tuple[str, str]
 UNROLLED = 256  # elements of a space that LLVM may write out, if it knows their number: faster by up to a tenth
+ROW = range(9, 64)  # elements of a row that is longer than a vector, and that LLVM may write out
 
 
 @frozen
@@ -149,6 +150,13 @@ class NestLoops:
     def _is_outer(self, k: int) -> bool:
         """Return whether a loop is the outermost one around others, and they have many rounds together."""
         return k == 0 and len(self.axes) > 1 and prod(self.space.sides) > UNROLLED
+
+    def is_row(self, k: int) -> bool:
+        """Return whether a loop is the innermost one of a large space, and vectors must be parts of its rows.
+
+        LLVM would write such a short row out, and take the elements of each vector from as many rows.
+        """
+        return k == len(self.axes) - 1 > 0 and self.rounds(k) in ROW and prod(self.space.sides) >= UNROLLED
 
     def header(self, k: int) -> str:
         """Return the first line of a loop."""
