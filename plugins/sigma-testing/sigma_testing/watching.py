@@ -10,12 +10,15 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import threading
 import time
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -450,6 +453,9 @@ class ViewSuite(Suite):
             assert ticket.number in [other.number for other in view.tickets()]
 
 
+IMPORTS = re.compile(r"^\s*+import\b|\bimport\s*+\(|\bfrom\s*+[\"']", re.MULTILINE)
+
+
 class PanelSuite(Suite):
     """Conformance tests of a panel of the dashboard: inherit, and override :meth:`make`."""
 
@@ -476,7 +482,7 @@ class PanelSuite(Suite):
     def test_its_script_is_one_file(self) -> None:
         """Import nothing: html and hooks are arguments."""
         script = self.make().script
-        match = re.search(r"^\s*+import\b|\bimport\s*+\(|\bfrom\s*+[\"']", script, re.MULTILINE)
+        match = IMPORTS.search(script)
         assert not match, f"a panel imports nothing: it is given html and hooks (got {match and match[0]!r})."
         assert len(script.encode()) <= 2**20, "a panel has at most 1 MiB."
 
@@ -491,6 +497,19 @@ class PanelSuite(Suite):
         script, ends = self.make().script, {"setInterval": "clearInterval", "addEventListener": "removeEventListener"}
         left = [begin for begin, end in ends.items() if f"{begin}(" in script and f"{end}(" not in script]
         assert not left, f"it calls {left[0]}, and never {ends[left[0]]}: a panel that is closed goes on."
+
+    def test_its_script_draws_and_updates_without_an_error(self) -> None:
+        """Draw before there is any curve, with curves of 1, 2 and 40 points, and end; `ask` is not answered here."""
+        script, node = self.make().script, shutil.which("node")
+        if IMPORTS.search(script) or not re.search(r"^export default\b", script, re.MULTILINE):
+            return  # which other tests refuse
+        if node is None:
+            pytest.skip("node is not installed, so that the script of the panel was not run. Install Node.js.")
+        with TemporaryDirectory() as folder:
+            (file := Path(folder, "panel.mjs")).write_text(script, "utf-8")
+            harness = Path(__file__).with_name("panel.mjs")
+            done = subprocess.run([node, str(harness), str(file)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"its script fails {done.stderr.strip()[:500]}"
 
 
 class MonitorSuite(Suite):
