@@ -38,6 +38,15 @@ for (const [i, given] of cells.entries()) {
 window.end = () => { for (const end of ends) end(); };
 </script>"""
 
+NOW = """async () => {
+  const { valueNow } = await import("./notebook/values.js"), { curves } = await import("./series.js");
+  const address = "trainer.loss", moments = { branch: 0, iteration: [4, 8], epoch: [1, 2], second: [1, 2] };
+  const rows = { ...moments, value: [0.5, 0.25], low: [0.5, 0.25], high: [0.5, 0.25] };
+  curves.take({ [address]: { next: 2, whole: true, stretches: [rows, { ...rows, branch: 1, value: [0.6, 0.7] }] } });
+  const alive = [{ number: 0, from: 0, to: Infinity }];
+  return [address, "trainer.epochs"].map((one) => valueNow({ address: one, value: 0.5 }, alive));
+}"""
+
 
 def wait_for(page: Any, done: Callable[[], bool]) -> None:
     """Wait until a function returns true, while the page goes on."""
@@ -196,8 +205,6 @@ def test_a_cell_follows_training_in_another_thread_and_is_as_dark_as_its_noteboo
         assert page.evaluate("document.querySelector('#cell-0 > div').dataset.theme") == "dark"
         drag_to(page, int(sigma.trainer("trainer").history.curve("training.loss").iterations[0]))
         row = page.get_by_role("row", name="trainer.training.loss").get_by_role("cell")
-        seen = set[str]()  # it goes on, though nothing is pressed
-        wait_for(page, lambda: seen.add(row.nth(1).text_content()) or len(seen) > 5)
         page.get_by_role("button", name="Stop").click()
         handle.result(60)
         page.get_by_text("Stopped", exact=False).first.wait_for()
@@ -224,3 +231,9 @@ def test_two_cells_show_their_own_runs_and_each_sets_its_own(visit: Any) -> None
         cells[1].get_by_text("applied", exact=False).first.wait_for()
         assert [run.get(RATE) for run in runs] == [0.001, 0.125]
         assert fields[0].input_value() == "0.001"
+
+
+def test_a_value_is_now_the_newest_point_of_its_curve_on_the_branch_that_counts(training: Any, visit: Any) -> None:
+    window = visit()
+    window.page.goto(training.link)
+    assert window.page.evaluate(NOW) == [0.25, 0.5]

@@ -60,7 +60,7 @@ function useValues(entries, alive, at) {
 }
 
 // The value of an address now: the newest point of its curve, if the page has one.
-function valueNow({ address, value }, alive) {
+export function valueNow({ address, value }, alive) {
   const curve = curves.get(address), line = curve && lines(curve, alive, "iteration").alive;
   return line?.length ? line.value[line.length - 1] : value;
 }
