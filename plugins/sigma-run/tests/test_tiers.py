@@ -61,6 +61,19 @@ def test_the_default_of_a_network_is_explained_with_the_iteration_of_the_change(
     assert f"numpy from iteration 0 on, then numba from iteration {int(start):,} on" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("optimiser", ["random_search", "cma_es"])
+def test_one_seed_is_one_network_whatever_the_backend_and_whatever_the_optimiser_draws(optimiser, monkeypatch):
+    monkeypatch.delenv("SIGMA_BACKEND", raising=False)
+    values = []
+    for backend in ({}, {"backend": "numpy"}):
+        with Environment(seed=0) as sigma:
+            trainer = sigma.create_trainer(data=(X, Y), network=NETWORK, optimiser=optimiser, **backend)
+            trainer.prepare()
+            values.append(sigma.find("trainer.network.layers.**"))
+    for address, value in values[0].items():
+        np.testing.assert_array_equal(value, values[1][address], err_msg=address)
+
+
 def test_a_backend_that_is_named_computes_alone(capsys):
     assert main(["explain", "xor", "--set", "run.backend=numba", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["trainers"]["trainer"]["tiers"] == {"0": "numba"}

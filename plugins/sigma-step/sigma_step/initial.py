@@ -51,6 +51,12 @@ class Initial:
         random = {"random.iteration": np.zeros((), np.uint32), "random.key": key}
         return {**state, **self.model.first_slots(state.__getitem__), **random, **self.fitted}
 
+    def number_draws(self) -> None:
+        """Number the streams of all initial values, so that draws of what is traced later come after them."""
+        for address, parameter in self.parameters_and_state.items():
+            if address not in self.kept and not isinstance(self.initialiser(address, parameter), int | float):
+                self._stream(address)
+
     def outside_values(self) -> dict[str, np.ndarray]:
         """Return the values that come from outside, by address, for a run to keep."""
         chosen = {
@@ -129,6 +135,9 @@ class Initial:
             expect(bool(fits), f"fit() must return finite numbers of shape {parameter.shape} for {address}", values)
         return parameter.fix_rows(values.astype(arrays[address].dtype))
 
+    def _stream(self, address: str) -> int:
+        return self.model.shapes.streams.number(f"initial.{address}")
+
     def _draw_values(self, address: str, parameter: Parameter) -> np.ndarray:
         chosen, dtype = self.initialiser(address, parameter), parameter.dtype or self.model.precision
         if address in self.kept:
@@ -136,7 +145,7 @@ class Initial:
         if isinstance(chosen, int | float):
             return np.full(parameter.shape, chosen, dtype)
         initialiser: Initialiser = self.model.resolve("initialiser", chosen)
-        draws = Draw(self.seed, self.model.shapes.streams.number(f"initial.{address}"))
+        draws = Draw(self.seed, self._stream(address))
         with introduce_errors(f"initialisers.{self.rule(address) or address}", initialiser):
             values = np.asarray(initialiser.values(address, parameter, draws))
             fits = values.shape == tuple(parameter.shape) and values.dtype.kind in "fiu"

@@ -315,6 +315,7 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     if not settings.learned.about:  # else they were told before the training that goes on
         choices.tell_findings(name, splits, model.network)
     classes = choices.class_names(splits["training"], model.network)
+    stages.initial.number_draws()  # before the step is traced, which some backends need first: one seed is one model
     programs, ready = _programs(model, parts.backend, stages.feed.batch_size), partial(ready_block, model, preparation)
     parts = evolve(parts, backend=programs.backend)
     learned = _learned_facts(chosen.data, splits, preparation, model, classes) | known_tiers(parts.backend)
