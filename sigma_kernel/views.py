@@ -52,7 +52,7 @@ class Watchable(Host, Protocol):
         """Send a command, and wait until it was applied."""
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class EnvironmentView:
     """The view of a monitor: read values and messages, send commands, from its own threads."""
 

@@ -25,7 +25,7 @@ def test_every_op_belongs_to_one_family():
 
 
 def test_every_test_of_the_suite_belongs_to_one_feature():
-    shared = {"it_can_be_made_and_used", "its_settings_are_fields_of_its_class"}
+    shared = {"it_can_be_made_and_used", "its_settings_are_fields_of_its_class", "its_settings_can_be_saved_and_loaded"}
     shared |= {"a_process_with_another_seed_of_hashes_computes_the_same"}
     tests = {name.removeprefix("test_") for name in dir(BackendSuite) if name.startswith("test_")}
     listed = Counter(test for tests in capabilities.FEATURES.values() for test in tests.split())

@@ -293,7 +293,7 @@ def test_the_documents_of_the_page_are_what_a_run_says(home: Path, tmp_path: Pat
             for asked, shown in zip(TRANSCRIPT[::2], TRANSCRIPT[1::2], strict=True):
                 check_same(shown, talk.ask(asked))
             for do in documented():
-                if do not in ("watch", "follow", "cancel", "set", "command"):
+                if do not in ("watch", "follow", "cancel", "set", "command", "recall", "cancel_recall"):
                     given = {
                         "kind": "hook",
                         "pattern": "learning_rate",

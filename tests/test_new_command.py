@@ -145,6 +145,8 @@ def test_the_shell_derives_a_verb_from_it(
     sent: list[Any] = []
 
     class Client(nullcontext[Any]):
+        title = "a run"
+
         def __enter__(self) -> Client:
             return self
 
@@ -152,7 +154,7 @@ def test_the_shell_derives_a_verb_from_it(
             sent.append((command, trainer, fields))
             return {}
 
-    monkeypatch.setattr(live, "connect", lambda run: Client())
+    monkeypatch.setattr(live, "connect_to_steer", lambda run: Client())
     assert main(["damp", "--help"]) == 0
     assert "sigma damp [OPTIONS] PATTERN [FACTOR]\n\n  Multiply values by a factor.\n" in capsys.readouterr().out
     assert main(["damp", "**.learning_rate", "0.1"]) == 0

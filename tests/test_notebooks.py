@@ -8,6 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
+import sigma_ml
 from figures.notebook import NOTEBOOKS, executed
 from sigma_data import Digits
 
@@ -18,6 +19,7 @@ import numpy as np
 from sigma_kernel import Environment
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_monitor_console import ConsoleMonitor
+from sigma_monitor_web.notebook import watch
 
 inputs = np.random.default_rng(0).normal(size=(2000, 4)).astype("float32")
 sigma = Environment("notebook", monitors={"console": ConsoleMonitor()})
@@ -84,3 +86,7 @@ def test_progress_is_one_output_that_ends_with_the_last_state_and_a_network_is_s
     assert "<pre" in progress[0]["data"]["text/html"]
     assert "1-dense" in layers[0]["data"]["text/html"]
     assert "\n" not in layers[0]["data"]["text/plain"]
+
+
+def test_users_watch_runs_in_cells_with_the_default_set() -> None:
+    assert sigma_ml.watch is watch

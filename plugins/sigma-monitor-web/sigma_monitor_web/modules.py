@@ -17,7 +17,7 @@ ROOT = "notebook.js"
 REPLACED = {"entering.js": "notebook/entering.js"}  # what a server does elsewhere
 LANGUAGES = "languages.js"
 SHEETS = ("tokens", "controls", "shell", "train", "lists", "media")  # of ``styles/``, in their order
-TARGET = re.compile(r'(?<=from)\s*"(\.{1,2}/[^"]++)"')
+TARGET = re.compile(r'(?<=from)\s*+"(\.{1,2}+/[^"]++)"')
 SCRIPT = """// The page of Sigma in a notebook: modules in their order of import, and styles.
 const MODULES = %s;
 const STYLES = %s;
@@ -84,5 +84,5 @@ def _link(path: str, text: str) -> str:
 
 def _scope(styles: str) -> str:
     """Return styles of a page as those of a shadow root: its host is their root."""
-    styles = re.sub(r':root\[(data-theme="\w+")\]', r":host([\1])", styles)
+    styles = re.sub(r':root\[(data-theme="\w++")\]', r":host([\1])", styles)
     return re.sub(r"^(?:html|body) (?=\{)", ":host ", styles.replace(":root", ":host"), flags=re.MULTILINE)

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sigma_ml as sm
 from sigma_kernel import Environment
 from sigma_kernel.errors import SigmaConfigError, SigmaPluginError
 from sigma_monitor_web import notebook, viewers
@@ -277,10 +276,6 @@ def test_without_anywidget_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(notebook, "NEEDED", ("no_such_widget_library", "traitlets"))
     with pytest.raises(SigmaPluginError, match=r"needs anywidget .*pip install 'sigma-monitor-web\[notebook\]'"):
         notebook.make_widget_class.__wrapped__()
-
-
-def test_users_have_it_with_everything_else() -> None:
-    assert sm.watch is watch
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from sigma_monitor_control.protocol.layers import LAYERS
 from sigma_monitor_control.protocol.mapping import ROWS
 from sigma_monitor_control.protocol.media import MEDIA
 from sigma_monitor_control.protocol.moments import select_moment
-from sigma_monitor_control.protocol.reading import READS, Later, Run, answered, ticket
+from sigma_monitor_control.protocol.reading import READS, Later, Run, describe_answer, ticket
 from sigma_monitor_control.protocol.recalls import READS_RECALLS, RECALLS
 from sigma_monitor_control.protocol.steering import STEERS
 from sigma_monitor_control.protocol.subscriptions import SUBSCRIBES, Subscription
@@ -216,7 +216,7 @@ def _is_done(one: Future[Any] | Ticket) -> bool:
 def _answer(id: Id, one: Future[Any] | Ticket, view: View) -> str:
     """Return the line of an answer that is ready."""
     if isinstance(one, Ticket):
-        return documents.answer_line(id, answered(view, one))
+        return documents.answer_line(id, describe_answer(view, one))
     try:
         return documents.answer_line(id, one.result())
     except Exception as error:

@@ -231,7 +231,7 @@ def ticket(made: Ticket) -> dict[str, Any]:
     }
 
 
-def answered(view: View, made: Ticket) -> dict[str, Any]:
+def describe_answer(view: View, made: Ticket) -> dict[str, Any]:
     """Return the ticket of its sender: each moment has a ``row``, what the journal holds besides the fields, if any."""
     about = ticket(made)
     for _, row in view.journal() if made.state == "applied" else ():
