@@ -11,6 +11,7 @@ import pytest
 import sigma_ml
 from figures.notebook import NOTEBOOKS, executed
 from sigma_data import Digits
+from sigma_monitor_web.notebook import watch
 
 DOCS = Path(__file__).parents[1] / "docs"
 TRAINING = """
@@ -19,7 +20,6 @@ import numpy as np
 from sigma_kernel import Environment
 from sigma_layers import Dense, Input, Output, SoftmaxCrossEntropy
 from sigma_monitor_console import ConsoleMonitor
-from sigma_monitor_web.notebook import watch
 
 inputs = np.random.default_rng(0).normal(size=(2000, 4)).astype("float32")
 sigma = Environment("notebook", monitors={"console": ConsoleMonitor()})

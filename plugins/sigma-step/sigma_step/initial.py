@@ -52,7 +52,7 @@ class Initial:
         return {**state, **self.model.first_slots(state.__getitem__), **random, **self.fitted}
 
     def number_draws(self) -> None:
-        """Number the streams of all initial values, so that draws of what is traced later come after them."""
+        """Give the streams of all initial values their numbers, before those of what is traced later."""
         for address, parameter in self.parameters_and_state.items():
             if address not in self.kept and not isinstance(self.initialiser(address, parameter), int | float):
                 self._stream(address)
