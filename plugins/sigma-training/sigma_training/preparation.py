@@ -315,8 +315,7 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     if not settings.learned.about:  # else they were told before the training that goes on
         choices.tell_findings(name, splits, model.network)
     classes = choices.class_names(splits["training"], model.network)
-    stages.initial.number_draws()  # before the step is traced, which some backends need first: one seed is one model
-    programs, ready = _programs(model, parts.backend, stages.feed.batch_size), partial(ready_block, model, preparation)
+    programs, ready = _programs(model, parts.backend, stages), partial(ready_block, model, preparation)
     parts = evolve(parts, backend=programs.backend)
     learned = _learned_facts(chosen.data, splits, preparation, model, classes) | known_tiers(parts.backend)
     feed = evolve(stages.feed, dataset=splits["training"], prepare=ready, **placing(parts.backend, splits["training"]))
@@ -345,9 +344,10 @@ def prepare_session(settings: Settings) -> tuple[Setup, Initial]:
     return setup, initial
 
 
-def _programs(model: Model, backend: Backend, batch_size: int) -> Programs:
+def _programs(model: Model, backend: Backend, stages: Stages) -> Programs:
     """Return the programs of a model on a backend, whose tiers are settled by the training step."""
-    steps: dict[Any, Step] = {}
+    steps, batch_size = dict[Any, Step](), stages.feed.batch_size
+    stages.initial.number_draws()  # before those of the step, whether it is traced now or later: one seed is one model
     if has_open_tiers(backend) and model.optimisers:
         with suppress(SigmaError):  # a step that cannot be built raises when training begins
             step = steps[training_step, batch_size] = training_step(model, batch_size)
