@@ -97,7 +97,8 @@ class RowLosses:
 
     def worst(self, most: int) -> RowLosses:
         """Return at most so many rows, the greatest losses first, lower numbers first among equal ones."""
-        order = np.lexsort((self.rows, -np.where(np.isnan(self.losses), np.inf, self.losses)))[:most]
+        greatest = np.where(np.isnan(self.losses), np.inf, self.losses)
+        order = np.lexsort((self.rows, -greatest))[:most]
         kept = (None if values is None else values[order] for values in (self.predicted, self.targets))
         return RowLosses(self.rows[order], self.losses[order], *kept)
 

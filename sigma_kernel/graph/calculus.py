@@ -131,7 +131,8 @@ def _variable(held: Held, leaf: Any) -> Node:
 
 def _compute_leaves(result: Tree, held: Held, arguments: Sequence[Tree]) -> Tree:
     """Return nodes as arrays, unless an argument, or something that the function uses from outside, is a node."""
-    graph = Graph(tuple(held), tuple(leaf for leaf in leaves(result) if isinstance(leaf, Node)))
+    nodes = tuple(leaf for leaf in leaves(result) if isinstance(leaf, Node))
+    graph = Graph(tuple(held), nodes)
     inside = any(isinstance(leaf, Node) for leaf in leaves(arguments))
     open_ = inside or any(node.op == "input" and node not in held for node in graph)
     outputs: Sequence[Any] = _with_constants(graph, held) if open_ else evaluate_graph(graph, *held.values())

@@ -327,8 +327,6 @@ class Registry:
         names = {name for address in self._search("**") for name in address.split(".")}
         asked = [level.name for level in levels(pattern) if "*" not in level.name and level.name not in names]
         hint = f" Nothing is called {asked[0]!r}.{suggest_name(asked[0], names)}" if asked else ""
-        if inside := [*self._search(f"*.{pattern}")]:
-            hint = f" Did you mean '{inside[0].partition('.')[0]}.{pattern}'?"
         return SigmaAddressError(f"{self._full(pattern)}: matches no value.{hint}")
 
 

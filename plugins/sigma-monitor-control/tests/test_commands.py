@@ -14,7 +14,7 @@ import click
 import pytest
 
 from sigma_kernel import catalogue
-from sigma_kernel.contracts import AddressEntry, View
+from sigma_kernel.contracts import AddressEntry, Ticket, View
 from sigma_kernel.errors import SigmaConfigError
 from sigma_monitor_control import plugin
 from sigma_monitor_control.commands import live
@@ -281,16 +281,26 @@ def test_of_several_runs_the_one_of_this_directory_is_meant(
     assert (len(mine.sent), other.sent) == (1, [])
 
 
-def test_what_a_command_adds_to_its_row_is_told_to_its_sender(serve: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    view = serve()
+def test_what_a_command_adds_to_its_row_is_told_to_its_sender(
+    serve: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     head = {"trainer": "trainer", "iteration": 7, "epoch": 1, "seconds": 0.5, "time": 5.0, "command": "undo"}
-    view.noted = [
-        {**head, "iteration": 6, "undoes": "earlier"},
-        {**head, "command": "pause", "undoes": "another"},
-        {**head, "undoes": "set", "to": float("nan"), "who": "Ada", "cause": ""},
-    ]
+    send = FakeView.send
+
+    def note(view: FakeView, command: str, **arguments: Any) -> Ticket:
+        view.noted += [
+            {**head, "undoes": "set", "to": float("nan"), "who": "Ada", "cause": ""},
+            {**head, "iteration": 6, "undoes": "earlier"},
+            {**head, "command": "pause", "undoes": "another"},
+        ]
+        return send(view, command, **arguments)
+
+    monkeypatch.setattr(FakeView, "send", note)
+    view = serve()
+    view.noted = [{**head, "undoes": "before", "more": 1}]
     assert main(["undo"]) == 0
     assert capsys.readouterr().out.endswith(": undo: trainer at iteration 7, epoch 1, undoes = set, to = nan\n")
+    view.noted += [{**head, "undoes": "between", "more": 1}]
     assert main(["undo", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["applied"] == {
         "trainer": {"iteration": 7, "epoch": 1, "row": {"undoes": "set", "to": "nan"}}

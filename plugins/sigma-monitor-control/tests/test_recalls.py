@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sigma_kernel import Environment
+from sigma_kernel import Environment, EnvironmentView
 from sigma_kernel.contracts import Branch
 from sigma_monitor_control.protocol import Conversation, recalls
-from sigma_testing import FakeView, make_view
+from sigma_testing import FakeView
 from sigma_testing.steering import wait_until
 
 X = np.random.default_rng(0).normal(size=(40, 3)).astype("float32")
@@ -42,7 +43,7 @@ def sigma(tmp_path: Path) -> Iterator[Environment]:
 
 @pytest.fixture
 def conversation(sigma: Environment) -> Conversation:
-    return Conversation(make_view(sigma))
+    return Conversation(EnvironmentView(sigma, threading.Event()))
 
 
 def ask(conversation: Conversation, do: str, **arguments: Any) -> Any:

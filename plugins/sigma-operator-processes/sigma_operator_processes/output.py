@@ -55,16 +55,18 @@ class OutputThread:
     def _read(self, descriptor: int, worker: int) -> None:
         data = os.read(descriptor, LONGEST)
         *lines, rest = (self._rests[descriptor] + data).split(b"\n")
-        if not data or len(rest) >= LONGEST:
-            lines, rest = [*lines, *([rest] if rest else [])], b""
+        if len(rest) >= LONGEST:
+            lines, rest = [*lines, rest], b""
         self._rests[descriptor] = rest
         print_lines(worker, lines)
         if not data:
             self._end(descriptor)
 
     def _end(self, descriptor: int) -> None:
-        self._selector.unregister(descriptor)
-        del self._rests[descriptor]
+        """Close a pipe, and print what is left; another process may hold its other end open."""
+        worker = self._selector.unregister(descriptor).data
+        if rest := self._rests.pop(descriptor):
+            print_lines(worker, [rest])
         os.close(descriptor)
 
 

@@ -18,6 +18,7 @@ import pytest
 from sigma_kernel import Environment, SigmaConfigError, SigmaStateError
 from sigma_kernel.contracts import StartOrder, WorkerLost
 from sigma_operator_processes import ProcessesOperator, transport as transport_module
+from sigma_operator_processes.output import OutputThread
 from sigma_operator_processes.transport import ProcessesTransport
 from sigma_operator_processes.workers import describe_end
 from sigma_run import config
@@ -161,6 +162,19 @@ def test_a_script_is_not_run_again_by_workers_and_what_they_print_has_their_numb
     )
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.split() == ["loaded", "partlyscript", "__main__", "18"]
+
+
+def test_a_line_without_an_end_is_printed_though_another_process_holds_the_pipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reading, writing = os.pipe()
+    output = OutputThread()
+    output.add(4, reading)
+    os.write(writing, b"one line\nno end")
+    output.start()
+    output.close(30.0)
+    os.close(writing)
+    assert capsys.readouterr().err == "[worker 4] one line\n[worker 4] no end\n"
 
 
 def test_lines_of_workers_are_passed_on(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ MODULES = {
     "transports.suite": "TransportSuite",
     "transports.toy": "ToyBlueprint",
     "transports.training": "GroupTrainingSuite",
-    "watching": "FakeTrainerView FakeView MonitorSuite PanelSuite ViewSuite make_view",
+    "watching": "FakeTrainerView FakeView MonitorSuite PanelSuite ViewSuite",
 }
 if "pytest" in sys.modules:  # its failures then show the values that were compared
     sys.modules["pytest"].register_assert_rewrite(*(f"{__name__}.{module}" for module in MODULES))

@@ -87,4 +87,3 @@ from sigma_testing.watching import FakeView as FakeView
 from sigma_testing.watching import MonitorSuite as MonitorSuite
 from sigma_testing.watching import PanelSuite as PanelSuite
 from sigma_testing.watching import ViewSuite as ViewSuite
-from sigma_testing.watching import make_view as make_view

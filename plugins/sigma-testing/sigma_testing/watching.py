@@ -47,11 +47,9 @@ from sigma_kernel.contracts import (
 )
 from sigma_kernel.contracts.storing import ALL, Checkpoint
 from sigma_kernel.curves import BranchedCurves, Curve, Window, downsample
-from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaAddressError, SigmaError, SigmaStateError
 from sigma_kernel.periods import Period
 from sigma_kernel.registry.addresses import matches
-from sigma_kernel.views import EnvironmentView
 from sigma_testing.steering import Slow, Sweep, small_environment, state_bytes, wait_until
 from sigma_testing.suite import Suite, alike
 
@@ -167,11 +165,6 @@ class FakeTrainerView:
     def activations(self, samples: Any) -> dict[str, np.ndarray]:
         """Return the samples themselves."""
         return {layer.name: np.asarray(samples) for layer in self.view.layers}
-
-
-def make_view(environment: Environment) -> View:
-    """Return a view of an environment, as its monitors have one."""
-    return EnvironmentView(environment, threading.Event())
 
 
 @define(eq=False)

@@ -61,6 +61,8 @@ class Conversation:
     who: str | None = None
     _waiting: dict[Id, Future[Any] | Ticket] = field(factory=dict, init=False)
     _reads: dict[Id, tuple[Future[Any], Callable[[], object]]] = field(factory=dict, init=False)  # and what ends each
+    _rows: dict[Id, int] = field(factory=dict, init=False)  # the newest row of the journal before each command
+    _newest: int = field(default=0, init=False)  # of these
     _subscriptions: dict[Id, Subscription] = field(factory=dict, init=False)
     _due: dict[Id, float] = field(factory=dict, init=False)  # when subscriptions look again, in seconds
     _ready: Callable[[], None] = field(default=lambda: None, init=False)
@@ -107,6 +109,7 @@ class Conversation:
             raise SigmaStateError(f"{request.do}: {MOST} requests are pending. Wait, or cancel some.")
         sender = {} if self.who is None or request.do not in STEERS else {"who": self.who}
         view, arguments = select_moment(self.view, request.do, request.arguments)
+        before = self._find_newest_row() if request.do in STEERS else 0
         answer = do(view, **check_arguments(request.do, do, {**arguments, **sender}))
         if request.do in SUBSCRIBES:
             self._subscriptions[request.id], self._due[request.id] = answer, float("-inf")
@@ -115,6 +118,7 @@ class Conversation:
             self._reads[request.id] = (answer.run or self.later)(answer.act), answer.stop
             answer = self._reads[request.id][0]
         if isinstance(answer, Ticket):
+            self._rows[request.id] = before
             return self._acknowledge_command(request.id, answer)
         if isinstance(answer, Future):
             self._wait(request.id, answer, answer)
@@ -125,6 +129,12 @@ class Conversation:
         """Wait for a command; report that it is queued, unless it is done by now."""
         self._wait(id, found, found.answer)
         return self.answers() or [documents.event_line(id, {"ticket": ticket(found)})]
+
+    def _find_newest_row(self) -> int:
+        """Return the number of the newest row of the journal, whose rows are read once."""
+        rows = self.view.journal(self._newest)
+        self._newest = rows[-1][0] if rows else self._newest
+        return self._newest
 
     def _wait(self, id: Id, found: Future[Any] | Ticket, done: Future[Any]) -> None:
         self._waiting[id] = found
@@ -150,12 +160,13 @@ class Conversation:
         """End a subscription, or drop a request; return whether there was one. Sent commands remain."""
         of = documents.identity({"id": request.arguments.get("of")})
         self._due.pop(of, None)
+        self._rows.pop(of, None)
         return self._subscriptions.pop(of, None) is not None or self._drop(of)
 
     def _drop(self, id: Id) -> bool:
-        """Drop a request that waits; return whether there was one. What it reads is not computed, unless it began.
+        """Drop a request that waits; return whether there was one.
 
-        UMAP is ended even then.
+        What it reads is not computed; if that has begun, it is stopped where it can be.
         """
         there = self._waiting.pop(id, None) is not None
         future, stop = self._reads.pop(id, (None, None))
@@ -171,7 +182,7 @@ class Conversation:
             self._drop(id)
         if any(isinstance(promise, Ticket) for promise in ready.values()):
             self._due = dict.fromkeys(self._due, float("-inf"))  # the changes of a command are sent at once
-        return [_answer(id, promise, self.view) for id, promise in ready.items()]
+        return [_answer(id, promise, self.view, self._rows.pop(id, 0)) for id, promise in ready.items()]
 
     def events(self, now: float) -> list[str]:
         """Return the events of subscriptions that are due; ``now`` are the seconds of any steady clock.
@@ -213,10 +224,10 @@ def _is_done(one: Future[Any] | Ticket) -> bool:
     return one.done() if isinstance(one, Future) else one.state != "queued"
 
 
-def _answer(id: Id, one: Future[Any] | Ticket, view: View) -> str:
-    """Return the line of an answer that is ready."""
+def _answer(id: Id, one: Future[Any] | Ticket, view: View, after: int) -> str:
+    """Return the line of an answer that is ready; the row of a command comes after a number."""
     if isinstance(one, Ticket):
-        return documents.answer_line(id, describe_answer(view, one))
+        return documents.answer_line(id, describe_answer(view, one, after))
     try:
         return documents.answer_line(id, one.result())
     except Exception as error:

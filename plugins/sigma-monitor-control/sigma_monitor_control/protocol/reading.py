@@ -231,10 +231,13 @@ def ticket(made: Ticket) -> dict[str, Any]:
     }
 
 
-def describe_answer(view: View, made: Ticket) -> dict[str, Any]:
-    """Return the ticket of its sender: each moment has a ``row``, what the journal holds besides the fields, if any."""
+def describe_answer(view: View, made: Ticket, after: int) -> dict[str, Any]:
+    """Return the ticket of its sender: each moment has a ``row``, what the journal holds besides the fields, if any.
+
+    Its row is among those after a number.
+    """
     about = ticket(made)
-    for _, row in view.journal() if made.state == "applied" else ():
+    for _, row in view.journal(after) if made.state == "applied" else ():
         moment = about["moments"].get(row.get("trainer"), {})
         if row.get("command") == made.command and row.get("iteration") == moment.get("iteration"):
             left_out = {*ROW_HEAD, *made.arguments}

@@ -161,4 +161,4 @@ def cancel_recall(view: View) -> bool:
 
 
 READS_RECALLS: Mapping[str, Callable[..., Any]] = {"recalls": recalls}
-RECALLS: Mapping[str, Callable[..., Any]] = {"recall": recall, "cancel_recall": cancel_recall}  # whoever may steer
+RECALLS: Mapping[str, Callable[..., Any]] = {"recall": recall, "cancel_recall": cancel_recall}  # in the scope ``steer``

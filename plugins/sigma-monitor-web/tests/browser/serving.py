@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,3 +25,15 @@ def serve_view(view: FakeView, **settings: Any) -> Iterator[str]:
     finally:
         view.over.set()
         thread.join()
+
+
+def hear_messages(
+    page: Any, send: Callable[[Mapping[str, Any]], object], receive: Callable[[Mapping[str, Any]], object]
+) -> None:
+    """Call a function with each message that a page sends from now on, and another with each that it receives."""
+
+    def listen(socket: Any) -> None:
+        socket.on("framesent", lambda text: send(json.loads(text)))
+        socket.on("framereceived", lambda text: receive(json.loads(text)))
+
+    page.on("websocket", listen)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +14,7 @@ from attrs import define, field, frozen
 from sigma_kernel.contracts import LayerEntry, RowLosses, StateEntry
 from sigma_testing import FakeTrainerView, FakeView
 
-from .serving import serve_view
+from .serving import hear_messages, serve_view
 
 VENDOR = Path(__file__).parent / "vendor"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -88,12 +87,8 @@ class Wire:
     _open: dict[int, str] = field(factory=dict)
 
     def listen(self, page: Any) -> Wire:
-        page.on("websocket", lambda socket: self._hear(socket))
+        hear_messages(page, self._send, self._receive)
         return self
-
-    def _hear(self, socket: Any) -> None:
-        socket.on("framesent", lambda text: self._send(json.loads(text)))
-        socket.on("framereceived", lambda text: self._receive(json.loads(text)))
 
     def _send(self, request: Mapping[str, Any]) -> None:
         if "at" in request:

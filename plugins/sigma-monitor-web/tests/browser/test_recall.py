@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,12 +11,11 @@ import numpy as np
 import pytest
 from attrs import define, field
 
-from sigma_kernel import Environment
+from sigma_kernel import Environment, EnvironmentView
 from sigma_kernel.contracts import View
 from sigma_monitor_control.protocol import recalls
-from sigma_testing import make_view
 
-from .serving import serve_view
+from .serving import hear_messages, serve_view
 
 VENDOR = Path(__file__).parent / "vendor"
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -65,12 +63,8 @@ class Wire:
     _asked: dict[int, int] = field(factory=dict)
 
     def listen(self, page: Any) -> Wire:
-        page.on("websocket", lambda socket: self._hear(socket))
+        hear_messages(page, self._send, self._receive)
         return self
-
-    def _hear(self, socket: Any) -> None:
-        socket.on("framesent", lambda text: self._send(json.loads(text)))
-        socket.on("framereceived", lambda text: self._receive(json.loads(text)))
 
     def _send(self, request: Mapping[str, Any]) -> None:
         if request["do"] == "layer" and "at" in request:
@@ -86,7 +80,7 @@ def view(tmp_path: Path) -> Iterator[ToldView]:
     """Return the view of a run that pauses."""
     with make_run(tmp_path) as sigma:
         sigma.trainer("trainer").fit(iterations=LAST)
-        yield ToldView(make_view(sigma))
+        yield ToldView(EnvironmentView(sigma, threading.Event()))
 
 
 @pytest.fixture

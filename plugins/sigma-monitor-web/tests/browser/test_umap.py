@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sigma_testing import make_view
+from sigma_kernel import EnvironmentView
 
 from .serving import serve_view
 from .test_recall import JUDGE, LAST, TAGS, VENDOR, ToldView, enter, make_run
@@ -43,7 +44,7 @@ def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def link(slow: Path, tmp_path: Path) -> Iterator[str]:
     with make_run(tmp_path) as sigma:
         sigma.trainer("trainer").fit(iterations=LAST)
-        view: Any = ToldView(make_view(sigma))
+        view: Any = ToldView(EnvironmentView(sigma, threading.Event()))
         with serve_view(view) as found:
             yield found
 

@@ -302,7 +302,7 @@ class History(Mapping[str, np.ndarray]):
         return self._parts[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._parts  # asked for each curve of a page: no error with its suggestions is made
+        return name in self._parts  # that of Mapping would raise an error, and look for similar names, for each miss
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._parts])  # a copy: training may measure something new meanwhile
