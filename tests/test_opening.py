@@ -233,6 +233,8 @@ def test_a_path_that_is_not_a_run_folder_is_refused(tmp_path):
         load(tmp_path / "nowhere")
     with pytest.raises(SigmaConfigError, match=r"it has no config\.toml"):
         load(tmp_path)
+    with pytest.raises(SigmaConfigError, match=r"^load: a run is given by the path of its folder \(got NoneType\)"):
+        load(None)
 
 
 def test_opening_an_old_run_made_in_python_explains_how_to_resume_it(run):

@@ -71,8 +71,9 @@ def total(xp: Any, x: Array, axis: tuple[int, ...]) -> Array:
     return xp.sum(x, axis=axis, dtype=x.dtype, keepdims=True)
 
 
-def check_indices(op: str, places: np.ndarray, side: int) -> None:
+def check_indices(op: str, places: Array, side: int) -> None:
     """Raise SigmaGraphError for indices outside of an axis; they count from 0, never from the end."""
+    places = np.asarray(places)
     if places.size and not (places.min() >= 0 and places.max() < side):
         raise SigmaGraphError(
             f"{op}: indices must be from 0 to {side - 1} (got {places.min()} to {places.max()}). "
@@ -175,13 +176,8 @@ def numpy_namespace() -> Namespace:
     names = ("float16", "float32", "float64", "int32", "int64", "uint32", "bool")
     quiet = partial(np.errstate, all="ignore")
     dtypes = {name: np.dtype(name) for name in names}
-    own: dict[str, Any] = {
-        "scatter_add": _numpy_scatter_add,
-        "narrow": _numpy_narrow,
-        "inside": check_indices,
-        "quiet": quiet,
-    }
-    return Namespace("numpy", np, dtypes, np.int64, sum=lambda xp, x, axis: sum_axes(x, axis), **own)
+    own: dict[str, Any] = {"scatter_add": _numpy_scatter_add, "narrow": _numpy_narrow, "inside": check_indices}
+    return Namespace("numpy", np, dtypes, np.int64, sum=lambda xp, x, axis: sum_axes(x, axis), quiet=quiet, **own)
 
 
 # -- interpreting graphs -----------------------------------------------------------------------------------------------

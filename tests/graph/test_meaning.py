@@ -6,14 +6,16 @@ import math
 import warnings
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
+from attrs import frozen
 
 from sigma_kernel.errors import SigmaGraphError
 from sigma_kernel.graph import dtypes, meaning, ops, shapes
 from sigma_kernel.graph.meaning import MEANINGS, interpret
-from sigma_kernel.graph.namespace import Namespace, erf, numpy_namespace, scatter_add
+from sigma_kernel.graph.namespace import Namespace, check_indices, erf, numpy_namespace, scatter_add
 from sigma_kernel.graph.node import OPS, Graph, Node, Spec, constant, symbol, trace
 from sigma_kernel.graph.ops import Op
 from sigma_testing.cases import Sample, samples
@@ -393,3 +395,19 @@ def test_an_output_may_be_an_input_or_a_constant():
     same, two, again = run(np.ones(2, "f4"))
     assert (same.tolist(), float(two), again.tolist()) == ([1, 1], 2.0, [1, 1])
     assert prod(two.shape) == 1
+
+
+@frozen
+class Strict:
+    """An array of a library that has none of NumPy's methods."""
+
+    numbers: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.numbers
+
+
+def test_indices_of_any_library_are_checked():
+    check_indices("take", Strict(np.array([0, 2])), 3)
+    with pytest.raises(SigmaGraphError, match=r"^take: indices must be from 0 to 2 \(got -1 to 3\)"):
+        check_indices("take", Strict(np.array([3, -1])), 3)

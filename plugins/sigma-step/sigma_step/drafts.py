@@ -250,12 +250,11 @@ class Aim:
     def setting(self, address: str, name: str) -> Node:
         """Return the live setting of one parameter; without an address, of the whole optimiser: that of the first one.
 
-        Raises SigmaConfigError if the optimiser has none of that name.
+        Raises SigmaConfigError if the optimiser, transform or modifier has none of that name.
         """
-        if (not address or address in self.parameters) and name not in self._live_names:
-            called = type(self.draft.model.optimisers[self.head].type).__name__
-            hint = suggest_name(name, self._live_names, "There are:")
-            raise SigmaConfigError(f"{self.head}: {called} has no live setting {name!r}.{hint}")
+        if (owner := self._find_owner(address)) is not None and name not in live_settings(owner):
+            hint = suggest_name(name, live_settings(owner), "There are:")
+            raise SigmaConfigError(f"{self.head}: {type(owner).__name__} has no live setting {name!r}.{hint}")
         return self.draft.live(f"{self.head}.{address or self._first_address}.{name}")
 
     def log_setting(self, address: str, name: str) -> Node:
@@ -268,10 +267,10 @@ class Aim:
         """Return the parameter whose settings are those that the address of the whole optimiser shows."""
         return next(iter(self.draft.model.tuned_parameters(self.head)))
 
-    @cached_property
-    def _live_names(self) -> Collection[str]:
-        """Return the names of the optimiser's live settings."""
-        return live_settings(self.draft.model.optimisers[self.head].type).keys()
+    def _find_owner(self, address: str) -> Any:
+        """Return the optimiser, its transform or modifier that has the settings at an address; None for another."""
+        optimiser = self.draft.model.optimisers[self.head].type
+        return optimiser if not address or address in self.parameters else optimiser.changes.get(address)
 
     def tags(self, address: str) -> frozenset[str]:
         """Return the tags of a layer."""

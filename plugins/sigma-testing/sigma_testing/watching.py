@@ -492,7 +492,7 @@ class PanelSuite(Suite):
         assert not left, f"it calls {left[0]}, and never {ends[left[0]]}: a panel that is closed goes on."
 
     def test_its_script_draws_and_updates_without_an_error(self) -> None:
-        """Draw before there is any curve, with curves of 1, 2 and 40 points, and end; `ask` is not answered here."""
+        """Draw before there is any curve or value (`get` finds `{}`), with curves of 1, 2 and 40 points, and end."""
         script, node = self.make().script, shutil.which("node")
         if IMPORTS.search(script) or not re.search(r"^export default\b", script, re.MULTILINE):
             return  # which other tests refuse

@@ -76,7 +76,8 @@ export default function panel({{ html, hooks, ask, follow, trainer }}) {{
   {drawn}
   hooks.useEffect(() => {{
     pixels.current.getContext("2d").fillRect(0, 0, 1, 1);
-    ask("get", {{ pattern: "**" }}).then((answer) => answer.nowhere.at(0));
+    ask("layers", {{ trainer }}).then((answer) => answer.nowhere.at(0));
+    ask("get", {{ pattern: "**" }}).then((found) => {{ {read} }});
     const end = follow([trainer], (curves) => {{
       const branch = Object.values(curves[trainer] ?? {{}}).at(-1);
       {update}
@@ -90,6 +91,7 @@ export default function panel({{ html, hooks, ask, follow, trainer }}) {{
 ERRORS = {
     "drawn": ("last.toPrecision(2);", "when it is drawn: TypeError: Cannot read properties of null"),
     "update": ("if (branch) branch.losses.at(-1);", "at an update: TypeError: Cannot read properties of undefined"),
+    "read": ("Object.values(found)[0].toPrecision(4);", "at an update: TypeError: Cannot read properties of undefined"),
     "closed": ("missing();", "when it is closed: ReferenceError: missing is not defined"),
 }
 
@@ -100,10 +102,10 @@ def test_a_script_that_throws_is_found_wherever_it_does() -> None:
     assert failures(evolve(GOOD, script=RUNS.format(**nothing))) == []
     for where, (code, words) in ERRORS.items():
         assert words in said(RUNS.format(**{**nothing, where: code}))
-    drawn_later = RUNS.format(drawn="if (last > 1) null.x;", update="", closed="")
+    drawn_later = RUNS.format(**nothing | {"drawn": "if (last > 1) null.x;"})
     assert "at an update: TypeError: Cannot read properties of null" in said(drawn_later)
     assert "at an update: Error: late" in said(
-        RUNS.format(drawn="", update='if (branch) Promise.reject(new Error("late"));', closed="")
+        RUNS.format(**nothing | {"update": 'if (branch) Promise.reject(new Error("late"));'})
     )
     assert "when it is imported: SyntaxError" in said("export default function () { return }}")
 

@@ -207,6 +207,26 @@ def test_a_setting_of_the_whole_optimiser_that_is_not_live_is_refused_by_name(de
     assert "optimiser: Whole has no live setting 'rat'. Did you mean 'rate'?" in str(error.value)
 
 
+@define(eq=False)
+class Weaker(Transform):
+    """Scale the gradients by a setting that is asked for by a name."""
+
+    factor: float = live(0.5)
+    asked: str = "factor"
+
+    def apply(self, gradients: Mapping[str, Node], objective: Objective, owner: str) -> Mapping[str, Node]:
+        return {address: g * objective.setting(owner, self.asked) for address, g in gradients.items()}
+
+
+def test_a_setting_of_a_transform_that_is_not_live_is_refused_by_name(deep: Deep, momentum: Any) -> None:
+    with deep(optimiser=momentum(transforms={"weak": Weaker()})) as sigma:
+        sigma.trainer("trainer").fit(iterations=1)
+    wrong = momentum(transforms={"weak": Weaker(asked="facto")})
+    with deep(optimiser=wrong) as sigma, pytest.raises(SigmaConfigError) as error:
+        sigma.trainer("trainer").fit(iterations=1)
+    assert "optimiser: Weaker has no live setting 'facto'. Did you mean 'factor'?" in str(error.value)
+
+
 # -- freezing ----------------------------------------------------------------------------------------------------------
 def test_frozen_parameters_are_untouched_bit_for_bit_and_have_no_slots(deep: Deep, momentum: Any) -> None:
     rules = {"all": {"match": "<dense>.*", "frozen": True}, "but": {"match": "4-dense.weights", "frozen": False}}

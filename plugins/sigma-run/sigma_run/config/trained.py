@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from inspect import signature
+from os import PathLike
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -378,6 +379,9 @@ def open_trained(
     log: Log = warnings.warn,
 ) -> Trained:
     """Return the trained network of a run folder in the state that ``select`` returns, as :func:`load` does."""
+    if not isinstance(run, str | PathLike):
+        got = type(run).__name__
+        raise SigmaConfigError(f"load: a run is given by the path of its folder (got {got}). `sigma runs` lists them.")
     folder, stored = Path(run), open_run(Path(run), log)
     configuration, environment = open_stored(folder, trust, None if data is None else Path(data))
     chosen = select_trainer(folder, environment, trainer)
