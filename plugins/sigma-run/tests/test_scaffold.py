@@ -92,7 +92,7 @@ def count_passes(made: Sequence[Path], *tests: str) -> int:
         text=True,
         cwd=made[0].parent,
     )
-    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return int(done.stdout.rpartition(" passed")[0].split()[-1])
 
 
