@@ -108,6 +108,37 @@ def test_rows_on_the_map_are_chosen_by_drawing_around_them_and_excluded(training
     assert window.complaints == []
 
 
+def draw_around(page: Any, box: Any, corners: list[tuple[float, float]]) -> None:
+    """Draw a closed line through places of a map, by a finger."""
+    client = page.context.new_cdp_session(page)
+    places = [{"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"]} for x, y in [*corners, corners[0]]]
+    client.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": places[:1]})
+    for place in places[1:]:
+        client.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [place]})
+    client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_rows_are_added_and_taken_out_without_keys(halves: Any, visit: Any) -> None:
+    window = visit()
+    page = open_data(window, halves.link, "Map")
+    map_ = page.get_by_role("application", name=re.compile("rows by the two inputs"))
+    map_.wait_for(timeout=PATIENCE)
+    box = map_.bounding_box()
+
+    def select(way: str, left: float, right: float) -> int:
+        page.get_by_role("group", name="Drawing around points").get_by_role("button", name=way).click()
+        draw_around(page, box, [(left, 0.2), (right, 0.2), (right, 0.8), (left, 0.8)])
+        return int(re.search(r", (\d+) selected", map_.get_attribute("aria-label"))[1])
+
+    first = select("Choose", 0.1, 0.3)
+    both = select("Add", 0.2, 0.5)
+    rest = select("Deselect", 0.1, 0.3)
+    assert 0 < first < both
+    assert rest == both - first
+    assert select("Choose", 0.1, 0.3) == first
+    assert window.complaints == []
+
+
 def test_a_map_of_a_layer_moves_while_the_network_trains(training: Any, visit: Any) -> None:
     window = visit()
     page = open_data(window, training.link, "Map")

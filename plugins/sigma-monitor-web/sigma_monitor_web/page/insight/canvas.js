@@ -80,8 +80,11 @@ function moved(hand, [across, down], grows) {
   return { ...hand, wide: Math.min(1 - hand.x, Math.max(LEAST, hand.wide + across * STEP)), tall: Math.min(1 - hand.y, Math.max(LEAST, hand.tall + down * STEP)) };
 }
 
-// `looks`: {groups, chosen, surface: colours of its classes}; choose(places, adds); point(place) of the point under the pointer, -1 for none.
-export function Canvas({ cloud, surface, looks, choose, point, label }) {
+// What is drawn around is chosen alone, added to what is chosen, or taken out of it: as Shift and Alt say, or else the buttons.
+const wayOf = (event, way) => (event.altKey ? "remove" : event.shiftKey ? "add" : way);
+
+// `looks`: {groups, chosen, surface: colours of its classes}; choose(places, way); point(place) of the point under the pointer, -1 for none.
+export function Canvas({ cloud, surface, looks, way, choose, point, label }) {
   const at = useRef(null), now = useRef(scene()).current, due = useRef(0), last = useRef(looks), theme = useStore((state) => state.looks);
   last.current = looks;
   const draw = () => {
@@ -114,18 +117,18 @@ export function Canvas({ cloud, surface, looks, choose, point, label }) {
     if (!path) return;
     now.path = null;
     const long = path.some(([px, py]) => Math.hypot(px - path[0][0], py - path[0][1]) > SHORT), one = nearest(x, y, now.at, now, REACH);
-    if (event.type !== "pointercancel") choose(long ? within(path, now.at, now) : one < 0 ? [] : [one], event.shiftKey);
+    if (event.type !== "pointercancel") choose(long ? within(path, now.at, now) : one < 0 ? [] : [one], wayOf(event, way));
     draw();
   };
   const press = (event) => {
     const arrow = ARROWS[event.key], canvas = at.current;
-    if (event.ctrlKey || event.metaKey || event.altKey || !now.at) return;
+    if (event.ctrlKey || event.metaKey || (event.altKey && event.key !== "Enter") || !now.at) return;
     if (!arrow && !["Enter", " ", "Escape"].includes(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
     if (arrow) now.hand = now.hand ? moved(now.hand, arrow, event.shiftKey) : { x: 0.4, y: 0.4, wide: 0.2, tall: 0.2 };
-    else if (event.key === "Escape") { now.hand = null; choose([], false); }
-    else if (now.hand) choose(within(corners(now.hand, canvas.clientWidth, canvas.clientHeight), now.at, now), event.shiftKey);
+    else if (event.key === "Escape") { now.hand = null; choose([], "new"); }
+    else if (now.hand) choose(within(corners(now.hand, canvas.clientWidth, canvas.clientHeight), now.at, now), wayOf(event, way));
     draw();
   };
   return html`<canvas class="map" ref=${at} tabindex="0" role="application" aria-roledescription=${t("map.role")} aria-label=${label} aria-describedby="map-how"

@@ -17,7 +17,7 @@ import { t } from "../words.js";
 
 const OFTEN = 3000, SELDOM = 10_000; // milliseconds between two maps at least, and between two with losses
 const USUAL = { map_of: "", map_method: "pca", map_colour: "class", map_split: "", map_count: 2000 }; // in the address of the page
-const COUNTS = [500, 1000, 2000, 5000, 10_000], METHODS = ["pca", "umap"], COLOURS = ["class", "loss", "right", "split"];
+const COUNTS = [500, 1000, 2000, 5000, 10_000], METHODS = ["pca", "umap"], COLOURS = ["class", "loss", "right", "split"], WAYS = ["new", "add", "remove"];
 const STEPS = 12, LISTED = 60, NAMED = 40; // colours of a scale; rows that are listed; classes of a legend
 const NOTHING = { excluded: [], labels: {} };
 
@@ -62,6 +62,10 @@ function scaled(values, colours) {
   return [groups, (i) => (Number.isNaN(values[i]) ? -1 : Math.min(STEPS - 1, Math.max(0, Math.floor(((values[i] - low) / span) * (STEPS - 1)))))];
 }
 
+function Ways({ way, go }) {
+  return html`<div class="seg" role="group" aria-label=${t("map.way")}>${WAYS.map((one) => html`<button key=${one} type="button" aria-pressed=${String(one === way)} onClick=${() => go(one)}>${t(`map.way.${one}`)}</button>`)}</div>`;
+}
+
 function Legend({ groups, chosen, pick }) {
   const place = (box) => box?.querySelectorAll("i").forEach((one, k) => one.style.setProperty("background", groups[k].colour));
   return html`<ul class="map-legend" ref=${place}>${groups.slice(0, NAMED).map((one, k) => html`<li key=${k}><button type="button" class="mini quiet" aria-pressed=${String(chosen === one.id)} onClick=${() => pick(chosen === one.id ? null : one.id)} aria-label=${t("map.group", { name: one.name || t("map.between"), n: count(one.places.length) })}><i></i>${one.name}</button></li>`)}</ul>`;
@@ -103,8 +107,9 @@ function useSetup(plane) {
 // Chosen rows by their split and number, so that they stay the same ones on another map; their places on this one, and how to choose others.
 function useChosen(cloud) {
   const [keys, choose] = useState(new Set()), places = useMemo(() => (cloud ? [...cloud.row.keys()].filter((i) => keys.has(keyOf(cloud, i))) : []), [cloud, keys]);
-  const take = (others, adds) => {
-    const all = new Set([...(adds ? keys : []), ...others.map((i) => keyOf(cloud, i))]);
+  const take = (others, way) => {
+    const named = others.map((i) => keyOf(cloud, i)), gone = new Set(way === "remove" ? named : []);
+    const all = new Set(way === "new" ? named : [...keys, ...named].filter((key) => !gone.has(key)));
     choose(all);
     announce(t("data.chosen", { n: count(all.size) }));
   };
@@ -121,7 +126,7 @@ export function DataMap({ trainer }) {
   const moves = embeds ? again : "at" in moment ? "" : losses ? later : layers.includes(setup.of) ? soon : ""; // what takes minutes is computed again when a person asks
   const { result, why, busy } = useAsked("map", form ? asks : null, `${moves} ${edited}`, embeds), surface = useAsked("surface", plane && setup.of === "plane" ? { trainer, ...moment } : null, "at" in moment ? "" : soon).result;
   const cloud = useMemo(() => (result ? unpacked(result) : null), [result]), theme = useStore((state) => state.looks), waits = cloud && (cloud.of !== setup.of || (cloud.of !== "plane" && cloud.method !== setup.method));
-  const [chosen, take] = useChosen(cloud), [bright, pick] = useState(null), [under, point] = useState(-1);
+  const [chosen, take] = useChosen(cloud), [way, go] = useState("new"), [bright, pick] = useState(null), [under, point] = useState(-1);
   useEffect(() => pick(null), [setup.colour]);
   const groups = useMemo(() => (cloud ? grouped(cloud, setup.colour) : []), [cloud, setup.colour, theme]);
   const looks = useMemo(() => ({ groups: bright === null ? groups : faded(groups, bright), chosen, surface: surface ? hues(Math.max(2, surface.classes), palette(), SERIES) : [] }), [groups, bright, chosen, surface, theme]);
@@ -130,8 +135,8 @@ export function DataMap({ trainer }) {
       ${embeds ? html`<button class="quiet mini" type="button" onClick=${() => { embedAt(moment); refresh(again + 1); }}>${t("data.again")}</button>` : null}
       ${embeds && busy ? html`<button class="quiet mini" type="button" id="map-cancel" onClick=${() => abandon("map", t("map.cancelled"))}>${t("map.cancel")}</button>` : null}</div>
       ${embeds && embedded.at !== moment.at ? html`<p class="note pad" id="map-moment">${t(embedded.at === undefined ? "map.umap.now" : "map.umap.then", { at: count(embedded.at) })}</p>` : null}
-      ${why || lacks ? html`<p class="empty">${t("map.none", { why: why || lacks })}</p>` : !cloud ? html`<p class="empty">${t("map.waits")}</p>` : html`<${Canvas} cloud=${cloud} surface=${surface} looks=${looks} choose=${take} point=${point} label=${t("map.label", { n: count(cloud.row.length), of: subject(cloud.of), chosen: count(chosen.length) })} />
-        <${Legend} groups=${groups} chosen=${bright} pick=${pick} /><p class="note pad">${waits ? t("map.waits") : under >= 0 && under < cloud.row.length ? said(cloud, under) : noteOf(cloud)}</p><p class="note pad" id="map-how">${t("map.how")}</p>`}</section></div>
+      ${why || lacks ? html`<p class="empty">${t("map.none", { why: why || lacks })}</p>` : !cloud ? html`<p class="empty">${t("map.waits")}</p>` : html`<${Canvas} cloud=${cloud} surface=${surface} looks=${looks} way=${way} choose=${take} point=${point} label=${t("map.label", { n: count(cloud.row.length), of: subject(cloud.of), chosen: count(chosen.length) })} />
+        <div class="map-foot"><${Legend} groups=${groups} chosen=${bright} pick=${pick} /><${Ways} way=${way} go=${go} /></div><p class="note pad">${waits ? t("map.waits") : under >= 0 && under < cloud.row.length ? said(cloud, under) : noteOf(cloud)}</p><p class="note pad" id="map-how">${t("map.how")}</p>`}</section></div>
     <div class="side">${parts.length ? parts.map(([split, rows]) => html`<${Chosen} key=${split} trainer=${trainer} split=${split} rows=${rows} classes=${classes} names=${names} edited=${edited} />`) : html`<section class="card" aria-label=${t("map.chosen")}><p class="empty">${t("map.choose")}</p></section>`}</div>`;
 }
 
