@@ -1,12 +1,17 @@
-"""When a trainer trained: uninterrupted periods, and the pauses between them, from the rows of the journal."""
+"""When a trainer trained: uninterrupted periods, and the pauses between them, from the rows of the journal.
+
+With them, each point of a curve has a time of day.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from attrs import define, evolve, field, frozen
 
+from sigma_kernel.curves import BranchedCurves
 from sigma_kernel.settings import is_finite
 
 _SLACK = 1.0  # seconds by which the time of a row may differ from what its period says
@@ -62,3 +67,43 @@ class Periods:
             self.found.pop()
         end = self.found[-1].time + self.found[-1].seconds if self.found else time
         self.found = [*self.found, Period(self.branch, second, max(time, end))]
+
+
+def read_periods(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Period]]:
+    """Return when each trainer trained, from the rows of a journal."""
+    trainers = dict[str, Periods]()
+    for row in rows:
+        if isinstance(row.get("trainer"), str):
+            trainers.setdefault(row["trainer"], Periods()).take(row)
+    return {trainer: own.found for trainer, own in trainers.items() if own.found}
+
+
+def add_times(measured: BranchedCurves, periods: Sequence[Period]) -> BranchedCurves:
+    """Return curves whose seconds are the times of day of their points, in seconds since 1970 (UTC).
+
+    NaN for those of which no time is known.
+    """
+    lines = {
+        name: {
+            at: evolve(curve, seconds=find_times(periods, measured.branches[at].number, curve.seconds))
+            for at, curve in own.items()
+        }
+        for name, own in measured.lines.items()
+    }
+    return evolve(measured, lines=lines)
+
+
+def find_times(periods: Sequence[Period], branch: int, seconds: np.ndarray) -> np.ndarray:
+    """Return when seconds of training were on a branch, in seconds since 1970; NaN before the first that is known."""
+    own = list[Period]()
+    for period in periods:
+        if period.branch == branch:  # what a resume repeats is no longer there
+            own = [*(earlier for earlier in own if earlier.second < period.second), period]
+    starts = np.array([period.second for period in own])
+    begun = np.array([period.time for period in own])
+    place = np.searchsorted(starts, seconds, "right") - 1
+    if not own:
+        return np.full(len(seconds), np.nan)
+    ends = np.array([*(after.time for after in own[1:]), np.inf])  # no point is later than the next ones
+    times = np.minimum(begun[place] + seconds - starts[place], ends[place])
+    return np.where(place < 0, np.nan, times)

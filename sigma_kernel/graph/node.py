@@ -212,9 +212,9 @@ class Node:
         return self * self if square else apply("pow", self, other)
 
     def __bool__(self) -> NoReturn:
-        found = " In lists, find nodes by `is`: any(x is y for y in nodes)." if self.op == "equal" else ""
+        hint = " In lists, find nodes by `is`: any(x is y for y in nodes)." if self.op == "equal" else ""
         raise SigmaGraphError(
-            f"{self!r}: its value is unknown while the graph is built. Use where(condition, x, y) instead of if.{found}"
+            f"{self!r}: its value is unknown while the graph is built. Use where(condition, x, y) instead of if.{hint}"
         )
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:

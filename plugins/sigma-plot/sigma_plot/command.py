@@ -14,9 +14,10 @@ import numpy as np
 
 from sigma_kernel.curves import AXES, FIELDS, BranchedCurves, Curve, Stretch
 from sigma_kernel.errors import SigmaConfigError
+from sigma_kernel.periods import add_times, read_periods
 from sigma_plot.charts import is_of_machine, panels, svg
 from sigma_plot.drawing import Curves, Left, csv, picture, terminal
-from sigma_plot.times import TIME, add_times, read_periods
+from sigma_plot.times import TIME
 from sigma_run.config import open_run
 from sigma_run.launcher import colours, document, json_option, list_members, say
 from sigma_run.study import Study, is_study, read_study

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from sigma_kernel import Environment
-from sigma_kernel.periods import Period
-from sigma_plot.times import DAY, find_times, format_time, read_periods, time_ticks
+from sigma_plot.times import DAY, format_time, time_ticks
+from sigma_run import load
 from sigma_run.launcher import main
 from sigma_testing.journals import read_journal
 
@@ -35,7 +35,8 @@ def paused(tmp_path_factory: pytest.TempPathFactory) -> Path:
         trainer.fit(epochs=4)
         time.sleep(PAUSE)
         trainer.fit(epochs=4)
-    assert sigma.run_folder is not None
+        assert sigma.run_folder is not None
+        trainer.history.to_csv(sigma.run_folder.parent / "live.csv")
     return sigma.run_folder
 
 
@@ -79,22 +80,17 @@ def test_a_run_without_times_says_what_to_plot_over(tmp_path: Path, capsys: pyte
     assert "its journal holds no times of day. Plot it over second." in capsys.readouterr().err
 
 
-def test_times_are_those_of_the_periods_of_a_branch() -> None:
-    periods = [Period(0, 0.0, NOON, 10.0), Period(0, 10.0, NOON + 100, 5.0), Period(1, 5.0, NOON + 200, 9.0)]
-    found = find_times(periods, 0, np.array([0.0, 4.0, 9.5, 10.0, 12.0])) - NOON
-    np.testing.assert_allclose(found, [0.0, 4.0, 9.5, 100.0, 102.0])
-    found = find_times(periods, 1, np.array([4.0, 5.0, 14.0])) - NOON
-    np.testing.assert_allclose(found, [np.nan, 200.0, 209.0])
-    assert np.isnan(find_times(periods, 2, np.array([1.0]))).all()
-
-
-def test_what_a_resume_repeats_has_the_later_times() -> None:
-    periods = [Period(0, 0.0, NOON, 10.0), Period(0, 8.0, NOON + 60, 5.0), Period(0, 4.0, NOON + 120, 20.0)]
-    np.testing.assert_allclose(find_times(periods, 0, np.array([3.0, 4.0, 9.0])) - NOON, [3.0, 120.0, 125.0])
-
-
-def test_rows_without_a_trainer_or_a_time_are_no_periods() -> None:
-    assert read_periods([{"event": "begin"}, {"trainer": "a", "iteration": 1, "seconds": 2.0}]) == {}
+def test_a_history_has_the_times_of_plots(paused: Path, tmp_path: Path) -> None:
+    assert main(["plot", str(paused), "--save", str(tmp_path / "plot.csv")]) == 0
+    load(paused).history.to_csv(tmp_path / "loaded.csv")
+    for file in (tmp_path / "loaded.csv", paused.parent / "live.csv"):
+        rows = {int(row["iteration"]): row["time"] for row in csv.DictReader(file.read_text().splitlines())}
+        plotted = dict(zip(*read_times(tmp_path / "plot.csv"), strict=True))
+        apart = [datetime.fromisoformat(rows[at]).timestamp() - time for at, time in plotted.items()]
+        assert len(apart) > 1
+        assert max(map(abs, apart)) < 0.002
+        times = np.array([datetime.fromisoformat(time).timestamp() for time in rows.values()])
+        assert np.diff(times).max() > PAUSE - 0.1
 
 
 def test_times_are_written_in_iso_8601() -> None:

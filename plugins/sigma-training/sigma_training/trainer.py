@@ -79,12 +79,13 @@ class NetworkTrainer(Settings, contracts.Trainer):
         """Return a trainer of an environment; raise SigmaConfigError for unknown settings."""
         refuse_unknown(f"trainer {name!r}", settings, SETTINGS, remedies=BELONGS)
         media = MediaRecorder(name, host.log)
-        history = History(host.resolve, gallery=media.gallery)
+        history = History(host.resolve, gallery=media.gallery, periods=lambda: recorder.periods())
+        recorder = Recorder(name, host.log, host.publish_row, history, media=media)
         return cls(
             name=name,
             resolve=host.resolve,
             registry=host.registry.branch(name, "trainer"),
-            recorder=Recorder(name, host.log, host.publish_row, history, media=media),
+            recorder=recorder,
             host=host,
             others=host.trainers,
             **settings,

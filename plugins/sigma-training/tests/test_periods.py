@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 
-from sigma_kernel.periods import Period, Periods
+from sigma_kernel.periods import Period, Periods, find_times, read_periods
 from sigma_testing.journals import read_journal
 from sigma_testing.steering import crash, steered_environment, train_until_crash
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp()
 
 
 def periods(*rows, branch=0):
@@ -90,3 +94,21 @@ def test_a_run_knows_its_times_while_it_trains_and_after_a_resume(tmp_path):
     assert found[2].time - (found[1].time + found[1].seconds) > 1.2
     assert periods(*rows)[-1] == found[-1]
     assert all(began - 0.001 <= row["time"] <= time.time() for row in rows)
+
+
+def test_times_are_those_of_the_periods_of_a_branch() -> None:
+    periods = [Period(0, 0.0, NOON, 10.0), Period(0, 10.0, NOON + 100, 5.0), Period(1, 5.0, NOON + 200, 9.0)]
+    found = find_times(periods, 0, np.array([0.0, 4.0, 9.5, 10.0, 12.0])) - NOON
+    np.testing.assert_allclose(found, [0.0, 4.0, 9.5, 100.0, 102.0])
+    found = find_times(periods, 1, np.array([4.0, 5.0, 14.0])) - NOON
+    np.testing.assert_allclose(found, [np.nan, 200.0, 209.0])
+    assert np.isnan(find_times(periods, 2, np.array([1.0]))).all()
+
+
+def test_what_a_resume_repeats_has_the_later_times() -> None:
+    periods = [Period(0, 0.0, NOON, 10.0), Period(0, 8.0, NOON + 60, 5.0), Period(0, 4.0, NOON + 120, 20.0)]
+    np.testing.assert_allclose(find_times(periods, 0, np.array([3.0, 4.0, 9.0])) - NOON, [3.0, 120.0, 125.0])
+
+
+def test_rows_without_a_trainer_or_a_time_are_no_periods() -> None:
+    assert read_periods([{"event": "begin"}, {"trainer": "a", "iteration": 1, "seconds": 2.0}]) == {}

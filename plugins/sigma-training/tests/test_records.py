@@ -108,7 +108,8 @@ def test_a_frame_has_a_row_per_iteration_and_a_column_per_name(monkeypatch: pyte
     made = SimpleNamespace(DataFrame=lambda columns: {name: values.tolist() for name, values in columns.items()})
     monkeypatch.setitem(sys.modules, "pandas", made)
     frame = _history().frame("pandas")
-    assert list(frame) == ["iteration", "epoch", "second", "training.loss", "validation.loss"]
+    assert list(frame) == ["iteration", "epoch", "second", "time", "training.loss", "validation.loss"]
+    assert frame["time"] == [None] * 4  # it is not known
     assert frame["iteration"] == [1, 2, 3, 4]
     assert frame["epoch"] == [0, 1, 1, 2]
     assert frame["training.loss"] == [4.0, 3.0, 2.0, 1.0]
@@ -118,17 +119,17 @@ def test_a_frame_has_a_row_per_iteration_and_a_column_per_name(monkeypatch: pyte
 def test_a_history_is_written_as_csv_with_a_row_per_iteration(tmp_path: Path) -> None:
     _history().to_csv(tmp_path / "history.csv")
     head, *rows = (tmp_path / "history.csv").read_text().splitlines()
-    assert head == "iteration,epoch,second,training.loss,validation.loss"
+    assert head == "iteration,epoch,second,time,training.loss,validation.loss"
     assert [row.split(",")[0] for row in rows] == ["1", "2", "3", "4"]
-    assert [row.split(",")[3] for row in rows] == ["4.0", "3.0", "2.0", "1.0"]
-    assert [row.split(",")[4] == "" for row in rows] == [True, False, True, False]
+    assert [row.split(",")[4] for row in rows] == ["4.0", "3.0", "2.0", "1.0"]
+    assert [row.split(",")[5] == "" for row in rows] == [True, False, True, False]
     exact = History()
     exact.record({"training.loss": np.array([1 / 3, np.nan, np.inf, -1e-300])}, Moment(), Moment(4, 1, 4, 1.0))
     exact.to_csv(tmp_path / "exact.csv")
     text = (tmp_path / "exact.csv").read_text()
     assert [row.rpartition(",")[2] for row in text.splitlines()[1:]] == [repr(1 / 3), "", "inf", "-1e-300"]
     History().to_csv(tmp_path / "empty.csv")
-    assert (tmp_path / "empty.csv").read_text() == "iteration,epoch,second\n"
+    assert (tmp_path / "empty.csv").read_text() == "iteration,epoch,second,time\n"
     with pytest.raises(SigmaStateError, match="cannot be written: No such file or directory"):
         _history().to_csv(tmp_path / "missing" / "history.csv")
 
@@ -147,7 +148,7 @@ def test_a_history_is_written_with_the_branches_that_were_left(tmp_path: Path) -
     for history in histories:
         history.to_csv(tmp_path / "all.csv", branches=True)
         head, *rows = (tmp_path / "all.csv").read_text().splitlines()
-        assert head.split(",")[:4] == ["branch", "iteration", "epoch", "second"]
+        assert head.split(",")[:5] == ["branch", "iteration", "epoch", "second", "time"]
         found = [tuple(map(int, row.split(",")[:2])) for row in rows]
         assert {at for branch, at in found if branch == 0} >= {5, 10, 15}
         assert found[-1] == (1, 10)

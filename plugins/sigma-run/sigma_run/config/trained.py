@@ -33,6 +33,7 @@ from sigma_kernel.environment import Environment
 from sigma_kernel.errors import SigmaConfigError
 from sigma_kernel.graph.node import Spec
 from sigma_kernel.network.network import Network
+from sigma_kernel.periods import read_periods
 from sigma_run.config import choosing
 from sigma_run.config.stored import SUMMARY, changed_plugins, open_stored, read_document
 from sigma_run.config.stores import CONFIGURATION, open_run
@@ -111,7 +112,12 @@ class Trained:
         """Return what was measured during the run; empty for a network that was saved by itself."""
         curves = self.run.curves(warnings.warn)
         own = curves.get(self.trainer.name, BranchedCurves([], {}))
-        return History.from_curves(own, self.trainer.resolve, partial(read_gallery, self.run, self.trainer.name))
+        return History.from_curves(
+            own,
+            self.trainer.resolve,
+            gallery=partial(read_gallery, self.run, self.trainer.name),
+            periods=lambda: read_periods(self.run.journal_rows()).get(self.trainer.name, []),
+        )
 
     @property
     def dataset(self) -> Any:

@@ -37,6 +37,7 @@ from sigma_kernel.curves import (
 )
 from sigma_kernel.errors import SigmaAddressError, SigmaConfigError, SigmaPluginError, SigmaStateError, suggest_name
 from sigma_kernel.network.tracing import Resolve
+from sigma_kernel.periods import Period, add_times
 from sigma_training.history.media import Gallery
 from sigma_training.optional import optional
 
@@ -140,14 +141,19 @@ class History(Mapping[str, np.ndarray]):
     _most: float = 2 * FULL  # values of a name, beyond which the older ones are joined
     texts: dict[str, str] = field(factory=dict, init=False)  # published since the last row of metrics
     _gallery: Callable[[], Gallery] = field(default=Gallery, kw_only=True)
+    periods: Callable[[], Sequence[Period]] = field(default=list, kw_only=True)  # in which it was trained
 
     @classmethod
     def from_curves(
-        cls, read: BranchedCurves, resolve: Resolve = _refuse_to_resolve, gallery: Callable[[], Gallery] = Gallery
+        cls,
+        read: BranchedCurves,
+        resolve: Resolve = _refuse_to_resolve,
+        gallery: Callable[[], Gallery] = Gallery,
+        periods: Callable[[], Sequence[Period]] = list,
     ) -> History:
-        """Return the history of what was read from a file, with what reads its media."""
+        """Return the history of what was read from a file, with what reads its media, and when it was trained."""
         parts = {name: _Parts(older=own, before=1) for name, own in read.lines.items()}
-        return cls(resolve, parts, [*read.branches] or [Branch(0)], gallery=gallery)
+        return cls(resolve, parts, [*read.branches] or [Branch(0)], gallery=gallery, periods=periods)
 
     def media(self, name: str = "") -> Gallery:
         """Return the media that hooks have published under a name, or all; a notebook shows them.
@@ -245,16 +251,23 @@ class History(Mapping[str, np.ndarray]):
     def frame(self, library: str = "", branches: bool = False) -> Any:
         """Return a data frame of the library, or of the first of ``FRAMES``: a row per iteration, a column per name.
 
-        The columns ``iteration``, ``epoch`` and ``second`` come first; a value that was not measured is NaN.  With
-        ``branches``, it also has what was measured on branches before and after they were left: a row per iteration of
-        each ``branch``, which is the first column.  Raises SigmaPluginError if the library is not installed.
+        The columns ``iteration``, ``epoch``, ``second`` and ``time`` come first: that of day, in UTC, or NaT where none
+        is known.  A value that was not measured is NaN.  With ``branches``, it also has what was measured on branches
+        before and after they were left: a row per iteration of each ``branch``, which is the first column.  Raises
+        SigmaPluginError if the library is not installed.
         """
         if library not in ("", *FRAMES):
             raise SigmaConfigError(f"frame: library must be one of {', '.join(FRAMES)} (got {library!r}).")
         return optional("frame", *([library] if library else FRAMES)).DataFrame(self._columns(branches))
 
     def _columns(self, branches: bool) -> dict[str, np.ndarray]:
-        return self.branched_curves().table() if branches else table(self.curves())
+        curves = self.branched_curves()
+        own, timed = (
+            one.table() if branches else table(one.curves()) for one in (curves, add_times(curves, self.periods()))
+        )
+        times = (1000 * timed["second"]).round().astype("datetime64[ms]")
+        head = ("branch", *AXES) if branches else AXES
+        return {**{name: own.pop(name) for name in head}, "time": times, **own}
 
     def to_csv(self, path: Path | str, branches: bool = False) -> None:
         """Write the rows of :meth:`frame` to a CSV file, with all digits; the cell of a value not measured is empty.
@@ -262,6 +275,7 @@ class History(Mapping[str, np.ndarray]):
         Raises SigmaStateError if the file cannot be written.
         """
         columns, file = self._columns(branches), StringIO()
+        columns["time"] = np.where(np.isnat(columns["time"]), "", np.datetime_as_string(columns["time"], "ms", "UTC"))
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)

@@ -28,8 +28,8 @@ export function useAsked(what, more, again = 0, told = false) {
         frames.waiting -= frame;
         if (now.subject !== subject) return;
         now.busy = "";
-        if (answer) set((old) => (answer.cancelled && old.result ? { ...old, busy: false } : answer));
-        if (now.due) ask();
+        if (answer) set((old) => (answer.cancelled ? { ...answer, result: old.result } : answer)); // what was there stays
+        if (now.due && !answer?.cancelled) ask();
       };
       request(what, asked).then((result) => heard({ what, result, why: "" }), (error) => heard(error.kind === "offline" ? null : { what, result: null, why: error.message, cancelled: error.kind === "cancelled" }));
     };
