@@ -263,7 +263,7 @@ class History(Mapping[str, np.ndarray]):
     def _columns(self, branches: bool) -> dict[str, np.ndarray]:
         curves = self.branched_curves()
         own, timed = (
-            one.table() if branches else table(one.curves()) for one in (curves, add_times(curves, self.periods()))
+            each.table() if branches else table(each.curves()) for each in (curves, add_times(curves, self.periods()))
         )
         times = (1000 * timed["second"]).round().astype("datetime64[ms]")
         head = ("branch", *AXES) if branches else AXES
