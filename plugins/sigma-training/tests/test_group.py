@@ -243,6 +243,20 @@ def test_silence_is_a_loss_but_not_while_the_operator_was_suspended():
     assert made.members == (0,)
 
 
+def test_who_spoke_right_before_a_tick_was_not_silent_since_the_one_before():
+    made = group(lost_after=4.0)
+    made.on(Tick(0.0))
+    made.on(Tick(1.0))
+    join(made, 0, 1)  # at any time until the next tick
+    kinds = {t: [one.kind for one in made.on(Tick(t)) if isinstance(one, Notice)] for t in (2.0, 3.0, 4.0, 5.0, 6.0)}
+    assert [t for t in kinds if "lost" in kinds[t]] == [6.0]
+    member = GroupMember(0, 4.0)
+    member.on(Tick(0.0))
+    member.on(PingOrder(0))  # likewise
+    ended = {t: any(isinstance(one, EndWorker) for one in member.on(Tick(t))) for t in (1.0, 2.0, 3.0, 4.0, 5.0)}
+    assert [t for t in ended if ended[t]] == [5.0]
+
+
 def test_patience_grows_with_each_loss_by_silence_and_shrinks_with_each_commit():
     made, seconds, texts = group(4, lost_after=4.0), 0.0, list[str]()
     made.on(Tick(seconds))
@@ -253,7 +267,7 @@ def test_patience_grows_with_each_loss_by_silence_and_shrinks_with_each_commit()
         lost = [answer for answer in made.on(Tick(seconds)) if isinstance(answer, Notice) and answer.kind == "lost"]
         assert {answer.worker for answer in lost} <= {silent}
         texts += [f"{answer.text}, {seconds:g}" for answer in lost]
-    assert texts == ["silent for 4 s, 4", "silent for 8 s, 11", "silent for 16 s, 26"]
+    assert texts == ["silent for 4 s, 4", "silent for 8 s, 12", "silent for 16 s, 28"]
     join(made, 0)
     patiences = list[float]()
     for end in (1, 2, 3):

@@ -12,7 +12,8 @@ MOST = 4.0  # limits that a patience lasts at most
 class Silence:
     """Measure silences by ticks.
 
-    A tick counts for a quarter of the limit at most: if the listener itself was suspended, others were not silent.
+    A tick counts for a quarter of the limit at most: if the listener itself was suspended, others were not silent.  A
+    silence begins with the tick after a sign of life, so that none is said to last longer than it does.
     """
 
     limit: float
@@ -20,6 +21,7 @@ class Silence:
     time: float = field(default=0.0, init=False)
     _last: float | None = field(default=None, init=False)
     _heard: dict[int, float] = field(factory=dict, init=False)
+    _since: set[int] = field(factory=set, init=False)  # heard since the last tick
 
     @property
     def step(self) -> float:
@@ -39,14 +41,18 @@ class Silence:
         """Note the time, in seconds since any moment."""
         self.time += 0.0 if self._last is None else min(max(seconds - self._last, 0.0), self.step)
         self._last = seconds
+        self._heard.update(dict.fromkeys(self._since, self.time))
+        self._since.clear()
 
     def hear(self, other: int) -> None:
         """Note a sign of life."""
         self._heard[other] = self.time
+        self._since.add(other)
 
     def forget(self, other: int) -> None:
         """Listen no more."""
         self._heard.pop(other, None)
+        self._since.discard(other)
 
     def silent(self) -> list[int]:
         """Return those that were silent for the patience."""
