@@ -56,10 +56,11 @@ class TorchBackend(Backend):
 
     @property
     def runtime(self) -> Mapping[str, str]:
-        """Return the version of PyTorch, and the device."""
-        place = self._place()
-        name = torch.cuda.get_device_name(place) if place.type == "cuda" else place.type
-        return {"PyTorch": torch.__version__, "device": name}
+        """Return the version of PyTorch, the device, and its threads on the processor: products depend on them."""
+        place, version = self._place(), {"PyTorch": torch.__version__}
+        if place.type == "cuda":
+            return {**version, "device": torch.cuda.get_device_name(place)}
+        return {**version, "device": place.type, "threads": str(torch.get_num_threads())}
 
     def lower(self, graph: Graph, donate: Mapping[int, int]) -> Callable[..., Sequence[Array]]:
         """Return a function that computes a graph; results take no storage of inputs."""

@@ -35,7 +35,16 @@ def test_the_dtypes_are_those_of_the_device(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_device_is_told() -> None:
     assert TorchBackend("cpu").runtime["device"] == "cpu"
-    assert set(TorchBackend().runtime) == {"PyTorch", "device"}
+    assert set(TorchBackend().runtime) == {"PyTorch", "device", "threads"}
+
+
+def test_a_checkpoint_records_the_threads_that_products_depend_on():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert TorchBackend().runtime["threads"] == "3"
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_nothing_is_recorded_for_a_gradient_of_pytorchs_own() -> None:

@@ -20,9 +20,7 @@ from sigma_kernel.graph import (  # noqa: E402
 )
 from sigma_testing import by_name  # noqa: E402
 
-torch.set_num_threads(1)  # its threads wait for each other longer than these small arrays take
 RATE, TOLERANCE = 0.1, 1e-9
-torch.set_num_threads(1)  # small operations: more threads wait for each other
 
 
 class Trained:

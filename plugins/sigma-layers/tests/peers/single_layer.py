@@ -11,7 +11,6 @@ from sigma_kernel import functions as f  # noqa: E402
 from sigma_kernel.graph import Graph, Spec, gradient, interpret, numpy_namespace, symbol  # noqa: E402
 from sigma_testing import trace_layer  # noqa: E402
 
-torch.set_num_threads(1)  # small tensors, and a process for each processor
 STEPS, RATE, TOLERANCE = 100, 0.05, 1e-9
 SINGLE, TIMES = 2e-5, 16  # bounds in float32: of the largest entry of all, and of what rounding the inputs changes
 
