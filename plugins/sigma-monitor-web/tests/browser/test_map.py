@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,21 +114,24 @@ def draw_around(page: Any, box: Any, corners: list[tuple[float, float]]) -> None
     client = page.context.new_cdp_session(page)
     places = [{"x": box["x"] + x * box["width"], "y": box["y"] + y * box["height"]} for x, y in [*corners, corners[0]]]
     client.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": places[:1]})
-    for place in places[1:]:
-        client.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [place]})
+    for start, end in pairwise(places):
+        for share in (0.25, 0.5, 0.75, 1.0):
+            place = {axis: start[axis] + share * (end[axis] - start[axis]) for axis in ("x", "y")}
+            client.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [place]})
     client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
 
 
-def test_rows_are_added_and_taken_out_without_keys(halves: Any, visit: Any) -> None:
-    window = visit()
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)], ids=["wide", "phone"])
+def test_rows_are_added_and_taken_out_without_keys(size: tuple[int, int], halves: Any, visit: Any) -> None:
+    window = visit(size)
     page = open_data(window, halves.link, "Map")
     map_ = page.get_by_role("application", name=re.compile("rows by the two inputs"))
     map_.wait_for(timeout=PATIENCE)
-    box = map_.bounding_box()
 
     def select(way: str, left: float, right: float) -> int:
         page.get_by_role("group", name="Drawing around points").get_by_role("button", name=way).click()
-        draw_around(page, box, [(left, 0.2), (right, 0.2), (right, 0.8), (left, 0.8)])
+        downwards = [(left, 0.2), (left, 0.8), (right, 0.8), (right, 0.2)]
+        draw_around(page, map_.bounding_box(), downwards)
         return int(re.search(r", (\d+) selected", map_.get_attribute("aria-label"))[1])
 
     first = select("Choose", 0.1, 0.3)
