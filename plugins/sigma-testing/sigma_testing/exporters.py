@@ -116,10 +116,10 @@ class ExporterSuite(DeterministicSuite):
 
 
 def _variations(values: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield changed copies of an array with descriptions: single entries by a thousandth, and their order."""
+    """Yield changed copies of an array with descriptions: single entries by their last digit, and their order."""
     for place in np.unique(np.linspace(0, values.size - 1, TRIED).astype(int)):
         other = values.copy()
-        other.flat[place] += np.abs(other.flat[place]) / 1000 or 1e-3
-        yield f"entry {place}", other
+        other.flat[place] = np.nextafter(other.flat[place], np.inf, dtype=other.dtype)
+        yield f"the last digit of entry {place}", other
     if not np.array_equal(turned := values.ravel()[::-1].reshape(values.shape), values):
         yield "the order of the entries", turned

@@ -79,5 +79,6 @@ try {
   }
   when = "when it is closed";
   for (const own of cells) if (typeof own.end === "function") own.end();
+  if (hears.size) throw new Error("it still follows curves. Return the function that follow() returns from its effect.");
 } catch (error) { fail(error); }
 process.exit();

@@ -467,6 +467,12 @@ class WholeNumbers(Lines):
         super().export(evolve(network, arrays={name: np.round(x) for name, x in network.arrays.items()}), path)
 
 
+class SixDigits(Lines):
+    def export(self, network: Inference, path: Path) -> None:
+        lines = (" ".join(f"{value:.6g}" for value in np.ravel(values)) for values in network.arrays.values())
+        path.write_text("\n".join(lines))
+
+
 class Sums(Lines):
     def export(self, network: Inference, path: Path) -> None:
         sums = {name: np.sum(np.sort(values, axis=None)) for name, values in network.arrays.items()}
@@ -492,6 +498,7 @@ EXPORTERS: dict[type[Exporter], str] = {
     IntoTheCurrentDirectory: "test_it_writes_the_file_it_is_asked_for",
     IntoTheParent: "test_it_writes_the_file_it_is_asked_for",
     WholeNumbers: "test_the_parameters_are_in_the_file",
+    SixDigits: "test_the_parameters_are_in_the_file",
     Sums: "test_the_parameters_are_in_the_file",
     ReadsZeros: "test_it_reads_what_it_writes",
     ReadsNothing: "test_it_reads_what_it_writes",

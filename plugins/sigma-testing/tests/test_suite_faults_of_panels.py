@@ -107,6 +107,8 @@ def test_a_script_that_throws_is_found_wherever_it_does() -> None:
     assert "at an update: Error: late" in said(
         RUNS.format(**nothing | {"update": 'if (branch) Promise.reject(new Error("late"));'})
     )
+    endless = RUNS.format(**nothing).replace("end();", "")
+    assert "when it is closed: Error: it still follows curves. Return the function" in said(endless)
     assert "when it is imported: SyntaxError" in said("export default function () { return }}")
 
 

@@ -129,6 +129,8 @@ def test_a_moment_without_a_state_is_recomputed_by_keys_and_every_view_shows_its
     with make_run(None) as sigma:
         sigma.trainer("trainer").fit(iterations=BETWEEN)
         true = {name: np.asarray(x, np.float64) for name, x in sigma.trainer("trainer").parameters().items()}
+    while BETWEEN not in wire.layers:  # its answer may come after the text
+        page.wait_for_timeout(50)
     found = wire.layers[BETWEEN]
     assert found["at"] == BETWEEN
     for address, summary in found["parameters"].items():
